@@ -319,3 +319,23 @@ With weights that are dropped, but never gathered:
   rows.csv:1:3: 0RESHARD: it has no slot of pool weights to read
     write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
   [1]
+
+With recomputation that does not precede its backward:
+
+  $ cat > rows.csv << 'END'
+  > 0F0,0SEND_F0,0RECV_B0,0R0,0B0,0REDUCE_GRAD,REDUCE_TIED,NORM,0OPT_STEP
+  > 1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,REDUCE_TIED,NORM,1OPT_STEP
+  > END
+  $ triax schedule --file rows.csv
+  rows.csv: p = 2, m = 1, v = 1; F and R take one unit of time, B two
+  time    0              5
+  rank 0 |F0|R0|     |B0   |
+  rank 1    |F0|B0   |
+  idle, of 6 units of time, by rank: 2 3
+  peak of microbatches in flight, by rank: 1 1
+  $ sed -i 's/0R0,0B0/0B0,0R0/' rows.csv
+  $ triax schedule --file rows.csv
+  rows.csv:1:4: 0B0: it needs 0R0, which comes later, at cell 5
+    move 0R0 before 0B0
+  rows.csv:1:5: 0R0: the next pass of the rank must be the backward of stage 0, microbatch 0, but there is none
+  [1]

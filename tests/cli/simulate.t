@@ -114,7 +114,7 @@ A file with two mistakes:
   $ triax simulate --file rows.csv --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0
   rows.csv:2:2: "1B" has no microbatch
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
-  rows.csv:2:3: "1C0" has unknown kind C; known: F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, GATHER_F, GATHER_B, REDUCE_GRAD, REDUCE_TIED, NORM, OPT_STEP, GATHER_PARAM, UNSHARD, RESHARD
+  rows.csv:2:3: "1C0" has unknown kind C; known: F, B, I, W, R, SEND_F, RECV_F, SEND_B, RECV_B, GATHER_F, GATHER_B, REDUCE_GRAD, REDUCE_TIED, NORM, OPT_STEP, GATHER_PARAM, UNSHARD, RESHARD
   [2]
 
 With `--json`, the refusal is one object on stdout:
@@ -143,6 +143,15 @@ A schedule with violations is a failure:
   makespan 33 ms, from the first start to the last end
   active time 33 ms, the longest of a rank; work 24 ms
   bubble / active time 0.2727; bubble / work 0.375
+  peak of microbatches in flight, by rank: 4 3 2 1
+
+With recomputation before the gradients arrive:
+
+  $ triax simulate --scheduler sched-1f1b --pipeline 4 --microbatches 8 --recompute-ms 1 $times
+  sched-1f1b: p = 4, m = 8, v = 1; F 1 ms, I 1 ms, W 1 ms, R 1 ms, link 0 ms
+  makespan 41 ms, from the first start to the last end
+  active time 41 ms, the longest of a rank; work 32 ms
+  bubble / active time 0.2195; bubble / work 0.2813
   peak of microbatches in flight, by rank: 4 3 2 1
 
 With a slower link between two of the ranks, and the end of the step:

@@ -321,6 +321,27 @@ TEST(CodeTraits, TheEnginesUpdateIsThatOfTheOptimizer) {
   EXPECT_EQ(cost::update_bytes(*cost::code_named("megatron-2021"), 0, DType::f32, DType::f32), 60);
 }
 
+/// A program without R recomputes as long, but on the path of the gradients from stage to stage.
+TEST_F(PlanSearch, OnlyTheEngineRecomputesBeforeItsGradientsArrive) {
+  for (const char* other : {"megatron-2021", "megatron-2022"}) EXPECT_FALSE(cost::code_named(other)->recomputes_early);
+  ASSERT_TRUE(code_.recomputes_early);
+  cost::CodeTraits late = code_;
+  late.recomputes_early = false;
+  const SearchRequest asked = request(3, kEverything);
+  for (const Recompute how : {Recompute::none, Recompute::full}) {
+    const TrainingPlan plan{.pipeline = 3, .recompute = how};
+    PlanCosts early(asked, code_, null_log()), within(asked, late, null_log());
+    const PlanTime shorter = early.time(plan).value(), longer = within.time(plan).value();
+    EXPECT_NEAR(shorter.compute, longer.compute, 1e-9 * longer.compute);
+    if (how == Recompute::none) {
+      EXPECT_EQ(shorter.bubble, longer.bubble);
+    } else {
+      EXPECT_LT(shorter.bubble, longer.bubble);
+    }
+    EXPECT_LE(early.bounds(plan)->step_s, early.time(plan)->step());
+  }
+}
+
 TEST_F(PlanSearch, WidthsOfConstantsGiveAnError) {
   const SearchRequest asked = request(2, kEverything);
   const double error = relative_error(asked, code_, {TrainingPlan{.data = 2}, {}, {}}, null_log());

@@ -53,17 +53,23 @@ TEST(PostedPipeline, IsTheSimulatorOfProgramsWhereNoMessageWaitsForAnother) {
       const PipelineShape shape{3, chunks, 9};
       PostedTimes times = uneven_times(shape, 0, 0.375);
       times.prefetch = prefetch;
+      std::vector<bool> recomputes;
+      for (int stage = 0; stage < shape.stages(); ++stage) {
+        recomputes.push_back(prefetch > 0 && stage % 2 == 0);
+        if (recomputes.back()) times.stages[static_cast<std::size_t>(stage)].recompute_s = 0.875;
+      }
       const test::LoadedScheduler loaded(scheduler);
       const Schedule schedule = loaded->rows(shape);
       schedule::Costs costs;
       for (const PostedTimes::Stage& of : times.stages) {
-        costs.times.push_back({of.forward_s, of.input_s, of.weight_s});
+        costs.times.push_back({of.forward_s, of.input_s, of.weight_s, of.recompute_s});
         costs.stages.push_back({of.reduce_s, 0, of.weights_s});
       }
       for (const LinkTime& link : times.links) costs.link_ms.push_back(link.latency_s);
       const auto sharding = prefetch < 0 ? schedule::Sharding::none : schedule::Sharding::parameters;
       const schedule::Simulation simulated = schedule::simulate(
-          schedule::lower(schedule, shape, schedule::Boundaries::whole, sharding, std::max(prefetch, 0)), costs);
+          schedule::lower(schedule, shape, schedule::Boundaries::whole, sharding, std::max(prefetch, 0), recomputes),
+          costs);
       const PostedEnds ends = time_posted(PostedRows(schedule, shape), times);
       EXPECT_DOUBLE_EQ(*std::ranges::max_element(ends.passes), simulated.time_span.first + simulated.time_span.length())
           << scheduler << " prefetch " << prefetch;
@@ -90,6 +96,18 @@ TEST(PostedPipeline, GatheredWeightsAreWaitedFor) {
   EXPECT_DOUBLE_EQ(time_posted(rows_of("sched-1f1b", shape), times).passes[0], 3);
   times.prefetch = 1;
   EXPECT_DOUBLE_EQ(time_posted(rows_of("sched-1f1b", shape), times).passes[0], 7);
+}
+
+/// What a stage recomputes early is off the path of the gradients from the last stage.
+TEST(PostedPipeline, RecomputingEarlyShortensTheStep) {
+  const PipelineShape shape{4, 1, 8};
+  PostedTimes within, early;
+  within.stages.assign(4, {1, 1 + 1, 1});
+  early.stages.assign(4, {1, 1, 1, 0, 0, 1});
+  within.links = early.links = std::vector<LinkTime>(3);
+  const PostedRows rows = rows_of("sched-1f1b", shape);
+  EXPECT_DOUBLE_EQ(time_posted(rows, within).passes[0], (8 + 3) * 4);
+  EXPECT_DOUBLE_EQ(time_posted(rows, early).passes[0], (8 + 3) * 4 - 3 * 1);
 }
 
 TEST(PostedPipeline, ExtrapolationEqualsTheFullRun) {

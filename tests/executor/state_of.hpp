@@ -24,12 +24,12 @@ class SampleRank {
   SampleRank(const SampleModel& sample, int stages, int microbatches, const std::string& row,
              OptimizerTraits traits = {}, const Layout& of = Layout::ptd(1, 1, 1),
              Recompute recompute = Recompute::none, schedule::Sharding sharding = schedule::Sharding::none,
-             std::vector<executor::ChosenSteps> chosen = {})
+             std::vector<executor::ChosenSteps> chosen = {}, const std::vector<bool>& recomputes_early = {})
       : model(sample), optimizer(std::move(traits)), layout(of) {
     const PipelineShape shape{1, stages, microbatches};
     const Schedule rows = schedule_of(shape, std::vector<int>(static_cast<std::size_t>(stages), 0), {row});
     constexpr auto kWhole = schedule::Boundaries::whole;
-    training = schedule::lower(rows, shape, kWhole, sharding).front();
+    training = schedule::lower(rows, shape, kWhole, sharding, schedule::kDefaultPrefetch, recomputes_early).front();
     evaluation = schedule::lower_forward_only(rows, shape, kWhole, sharding).front();
     const executor::RankRequest request{
         model,
@@ -49,15 +49,16 @@ class SampleRank {
     state->draw_weights(*device, *stream, seed, 1);
   }
 
-  /// Runs every F, B, I and W of a program through the stages; model.notes records the calls.
+  /// Runs every F, B, I, W and R of a program through the stages; model.notes records the calls.
   void walk(const schedule::Program& program) {
+    for (const schedule::ProgramAction& action : program.actions()) run(action);
+  }
+  void run(const schedule::ProgramAction& action) {
+    if (!schedule::runs_layers(action.kind)) return;
     const Groups no_groups;
-    for (const schedule::ProgramAction& action : program.actions()) {
-      if (!schedule::runs_layers(action.kind)) continue;
-      const executor::MicrobatchViews& batch = state->batches().of(action.microbatch);
-      DryRunKernels kernels(none);
-      state->stage(action.stage).run(action, {*device, kernels, *stream, {}, no_groups, batch.samples}, batch);
-    }
+    const executor::MicrobatchViews& batch = state->batches().of(action.microbatch);
+    DryRunKernels kernels(none);
+    state->stage(action.stage).run(action, {*device, kernels, *stream, {}, no_groups, batch.samples}, batch);
   }
 
   const SampleModel& model;

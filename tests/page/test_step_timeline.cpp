@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <span>
+
 #include "page/schedule_figure.hpp"
 #include "page/step_timeline.hpp"
 
@@ -34,6 +37,18 @@ TEST(StepTimeline, ShowsPassesWaitsAndCalls) {
     EXPECT_THAT(figure->svg, HasSubstr(part));
   EXPECT_THAT(figure->svg, Not(HasSubstr("B<0>")));
   EXPECT_EQ(figure->caption, "");
+}
+
+TEST(StepTimeline, ShowsRecomputation) {
+  RankTimeline rank = rank_of(0);
+  rank.passes.insert(rank.passes.begin() + 1, schedule::MeasuredPass{{Kind::recompute, 0, 0, 104, 106}});
+  rank.waits.clear();
+  const auto figure = step_timeline("step", {{"", std::span(&rank, 1)}});
+  ASSERT_TRUE(figure);
+  for (const char* part : {"class=\"pass pass-recompute\"", "0R0, rank 0: 2.000 ms", ">R0<"})
+    EXPECT_THAT(figure->svg, HasSubstr(part));
+  const auto is_named = [](const LegendEntry& of) { return of.name == "recomputation"; };
+  EXPECT_TRUE(std::ranges::any_of(figure->legend, is_named));
 }
 
 TEST(StepTimeline, OfManyRanksDrawsTheFirst) {

@@ -87,6 +87,17 @@ TEST(ScheduleSvg, NumbersStandWhereTheyFit) {
   EXPECT_EQ(boxes(svg).size(), 102u);
 }
 
+TEST(ScheduleSvg, RecomputationHasAColourAndAName) {
+  Timeline timeline = two_ranks(0, 1);
+  EXPECT_THAT(draw::schedule_svg({"one", "", {{"", timeline}}}), Not(HasSubstr(">R recomputation<")));
+  timeline.rows[0].push_back({Kind::recompute, 0, 0, 6, 8});
+  const std::string svg = draw::schedule_svg({"one", "", {{"", timeline}}});
+  EXPECT_THAT(tooltip(boxes(svg)), ::testing::Contains("0R0, rank 0: 6 to 8 ms"));
+  EXPECT_THAT(svg, HasSubstr(">R recomputation<"));
+  EXPECT_THAT(svg, HasSubstr("#7e57a6"));
+  EXPECT_THAT(svg, Not(HasSubstr(">end of the step<")));
+}
+
 TEST(ScheduleSvg, TheEndOfAStepIsDrawnAndTransfersAreNot) {
   Timeline timeline = two_ranks(0, 1);
   timeline.rows[0].push_back({Kind::opt_step, 0, -1, 6, 8});

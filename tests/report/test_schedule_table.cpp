@@ -33,6 +33,23 @@ TEST(ScheduleTable, ABoxIsAsLongAsItsSlots) {
             "peak of microbatches in flight, by rank: 2 1\n");
 }
 
+/// R fills the time in which a rank waits for its gradient.
+TEST(ScheduleTable, RecomputationHasABox) {
+  const PipelineShape shape{2, 1, 2};
+  const std::vector<schedule::Program> programs =
+      schedule::lower(schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), shape,
+                      schedule::Boundaries::whole, schedule::Sharding::none, schedule::kDefaultPrefetch, {true, false});
+  const schedule::Costs units{{{1, 1, 1, 1}, {1, 1, 1}}};
+  const schedule::Timeline timeline =
+      schedule::planned(programs, schedule::simulate(programs, units), shape, schedule::Timeline::Unit::pass);
+  EXPECT_EQ(draw::schedule_table(timeline, {}),
+            "time    0              5\n"
+            "rank 0 |F0|F1|R0|  |B0   |R1|B1   |\n"
+            "rank 1    |F0|B0   |F1|B1   |\n"
+            "idle, of 9 units of time, by rank: 1 3\n"
+            "peak of microbatches in flight, by rank: 2 1\n");
+}
+
 TEST(ScheduleTable, BoxesNameTheStageWhereARankHoldsSeveral) {
   EXPECT_EQ(drawn({1, 2, 1}, {0, 0}, {"0F0 1F0 1I0 1W0 0B0"}), //
             "time    0                   5\n"

@@ -107,7 +107,7 @@ struct ProgramFlip {
     move,           // to a position; to the next position: swaps neighbours
     move_unwaited,  // to a position; the actions that it passes no longer wait for it
     drop_wait,      // `to`: index of the wait
-    drop,           // a transfer, a gather or a RESHARD
+    drop,           // a transfer, a gather, an R or a RESHARD
     duplicate,      // the same; the copy goes to a position
     swap,           // two transfers of an edge, at one end
     swap_both_ends, // two transfers of an edge, at both ends
@@ -183,12 +183,12 @@ inline std::vector<ProgramFlip> program_flips(const BentPrograms& programs) {
         flips::add_numbers(out, programs, {How::accumulator, rank, at}, &schedule::ProgramAction::accumulator);
       if (flips::uses_weights(list[at].kind))
         flips::add_numbers(out, programs, {How::weights, rank, at}, &schedule::ProgramAction::weights);
-      const bool gathers = schedule::gathers(list[at].kind) || list[at].kind == schedule::Kind::gather_param ||
-                           list[at].kind == schedule::Kind::reshard;
-      if (!schedule::is_transfer(list[at].kind) && !gathers) continue;
+      const bool is_added = schedule::gathers(list[at].kind) || list[at].kind == schedule::Kind::gather_param ||
+                            list[at].kind == schedule::Kind::reshard || list[at].kind == schedule::Kind::recompute;
+      if (!schedule::is_transfer(list[at].kind) && !is_added) continue;
       out.push_back({How::drop, rank, at});
       for (const std::size_t to : {at + 1, list.size()}) out.push_back({How::duplicate, rank, at, to});
-      if (gathers) continue;
+      if (is_added) continue;
       for (std::size_t to = at + 1; to < list.size(); ++to) out.push_back({How::move_unwaited, rank, at, to});
       for (std::size_t to = at + 1; to < list.size(); ++to)
         if (flips::on_one_edge(list[at], list[to])) {

@@ -7,8 +7,8 @@
 //
 // Faults are: a rank that waits forever; a slot that is read before it has its data; a slot that is read or written
 // while a transfer may still write or read it (from the post until the transfer is complete); two ends of a transfer
-// with different data; an action that is missing, repeated, or adds data that does not exist yet. A buffered send
-// completes without its receive, but not inside its post: until then the transport copies.
+// with different data; an action that is missing, repeated, or adds data that does not exist yet; a pass between R and
+// its B or I. A buffered send completes without its receive, but not inside its post: until then the transport copies.
 #pragma once
 
 #include <compare>
@@ -41,16 +41,13 @@ class ProgramsSpace {
         assumptions_(assumptions),
         orders_(orders),
         scattered_(programs[0].boundaries() == schedule::Boundaries::scattered),
-        slots_(programs[0].stage_map()),
+        slots_(programs),
         lists_(programs.size()) {
     for (const schedule::Program& program : programs) number(program);
     for (const schedule::Program& program : programs) {
       follow_slots(program);
-      if (purpose.forward_only) {
-        follow_forwards(program);
-      } else {
-        follow_sums(program);
-      }
+      purpose.forward_only ? follow_forwards(program) : follow_sums(program);
+      fault(slots_.recomputation_fault(program));
       queue(program);
     }
     if (fault_.empty()) match();
@@ -165,7 +162,7 @@ class ProgramsSpace {
   }
 
   void fault(const std::string& what) {
-    if (fault_.empty()) fault_ = what;
+    if (fault_.empty()) fault_ = what; // may be empty, too
   }
 
   void number(const schedule::Program& program) {

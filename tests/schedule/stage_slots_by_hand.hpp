@@ -71,7 +71,8 @@ class StageSlotsByHand {
 
   Followed follow_weights(const schedule::ProgramAction& action, Mask own) {
     const bool reads = action.kind == Kind::forward || action.kind == Kind::backward ||
-                       action.kind == Kind::backward_input || action.kind == Kind::reshard;
+                       action.kind == Kind::backward_input || action.kind == Kind::recompute ||
+                       action.kind == Kind::reshard;
     const int held = number_of(weights_, action.stage);
     if (action.kind == Kind::unshard) {
       if (held != kNone) return {.fault = "gathers weights that are there"};

@@ -45,7 +45,7 @@ TEST(Rules, EveryPoolThatIsFilledIsReadAndFreed) {
   std::set<Pool> filled, read, freed;
   for (const Rule& of : rules()) {
     for (const Use& use : of.fills) filled.insert(use.pool);
-    for (const Pool pool : of.reads) read.insert(pool);
+    for (const Use& use : of.reads) read.insert(use.pool);
     for (const auto& [pool, offset, condition] : of.frees) {
       freed.insert(pool);
       EXPECT_EQ(offset, 0) << of.name;
@@ -69,6 +69,7 @@ TEST(Rules, FreeTheSamePoolsForAWholeBackwardAsForItsHalves) {
 TEST(Rules, TextIsPyTorchs) {
   EXPECT_EQ(action_text(Kind::forward, 3, 1), "3F1");
   EXPECT_EQ(action_text(Kind::backward_weight, 0, 12), "0W12");
+  EXPECT_EQ(action_text(Kind::recompute, 3, 1), "3R1");
   EXPECT_EQ(action_text(Kind::reduce_grad, 3, -1), "3REDUCE_GRAD");
   EXPECT_EQ(action_text(Kind::opt_step, 3, -1), "3OPT_STEP");
   EXPECT_EQ(action_text(Kind::norm, -1, -1), "NORM");
@@ -225,6 +226,43 @@ TEST(Lower, NeighboursOnOneRankHandOverAndOthersSend) {
   EXPECT_EQ(programs[1].actions()[position(programs[1], "1F0")].handed[static_cast<std::size_t>(Pool::input_f)], 0);
 }
 
+/// R is after the posts that precede its B or I, the receive of the gradient among them, and waits for none of them.
+TEST(Lower, RecomputesDirectlyBeforeABackwardAndItsGather) {
+  const PipelineShape shape{2, 1, 3};
+  const Schedule rows = schedule_of(shape, {0, 1}, {"0F0 0F1 0B0 0F2 0I1 0W1 0B2", "1F0 1B0 1F1 1I1 1W1 1F2 1B2"});
+  const std::vector<Program> programs =
+      lower(rows, shape, Boundaries::scattered, Sharding::none, kDefaultPrefetch, {true, false});
+  EXPECT_EQ(labels(programs[0]),
+            "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0R0 0GATHER_B0 0B0 0RECV_B1 0F2 0SEND_F2 0R1 0GATHER_B1 0I1 0W1 "
+            "0RECV_B2 0R2 0GATHER_B2 0B2 0REDUCE_GRAD REDUCE_TIED NORM 0OPT_STEP");
+  EXPECT_FALSE(programs[1].has(Kind::recompute));
+  EXPECT_TRUE(programs[0].recomputes(0));
+  EXPECT_FALSE(programs[0].recomputes(1)); // not on this rank
+  EXPECT_FALSE(programs[1].recomputes(1));
+  const auto of = [&programs](const std::string& label) -> const ProgramAction& {
+    return programs[0].actions()[position(programs[0], label)];
+  };
+  const auto kept = static_cast<std::size_t>(Pool::stash_iw);
+  EXPECT_THAT(of("0R0").waits, ElementsAre());
+  EXPECT_THAT(waits(programs[0], position(programs[0], "0GATHER_B0")), ElementsAre("0RECV_B0"));
+  EXPECT_EQ(of("0R0").own[kept], -1); // B uses the tensor before another pass
+  EXPECT_EQ(of("0R1").own[kept], 0);  // W reads it
+  EXPECT_EQ(of("0I1").own[kept], 0);
+  EXPECT_FALSE(lower_forward_only(rows, shape).front().has(Kind::recompute));
+}
+
+/// The weights of a stage are there before R, and are dropped after the backward.
+TEST(Lower, RecomputesWithGatheredWeights) {
+  const PipelineShape shape{1, 2, 1};
+  const Schedule rows = schedule_of(shape, {0, 0}, {"0F0 1F0 1B0 0B0"});
+  const Program program = lower(rows, shape, Boundaries::whole, Sharding::parameters, 0, {true, false}).front();
+  EXPECT_EQ(labels(program),
+            "0UNSHARD 0F0 0RESHARD 1UNSHARD 1F0 1B0 1RESHARD 1REDUCE_GRAD 0UNSHARD 0R0 0B0 0RESHARD 0REDUCE_GRAD "
+            "REDUCE_TIED NORM 0OPT_STEP 1OPT_STEP");
+  EXPECT_THAT(waits(program, position(program, "0R0")), ElementsAre("0UNSHARD"));
+  EXPECT_EQ(program.actions()[position(program, "0R0")].weights, 0);
+}
+
 TEST(CountSlots, AreThoseOfTheProgramsWithAnyBoundariesAndSharding) {
   const struct {
     PipelineShape shape;
@@ -240,16 +278,20 @@ TEST(CountSlots, AreThoseOfTheProgramsWithAnyBoundariesAndSharding) {
       for (const Sharding sharding : {Sharding::none, Sharding::states, Sharding::gradients, Sharding::parameters})
         for (const bool forward_only : {false, true}) {
           const Schedule schedule = schedule_of(of.shape, of.stage_rank, of.rows);
-          const std::vector<Program> programs =
-              (forward_only ? lower_forward_only : lower)(schedule, of.shape, boundaries, sharding, kDefaultPrefetch);
           const std::vector<RankSlots> counted =
               count_slots(schedule, of.shape, forward_only, boundaries, sharding, kDefaultPrefetch);
-          ASSERT_EQ(counted.size(), programs.size());
-          for (std::size_t rank = 0; rank < programs.size(); ++rank) {
-            const RankSlots expected = programs[rank].rank_slots();
-            EXPECT_EQ(counted[rank].of_stages, expected.of_stages);
-            EXPECT_EQ(counted[rank].accumulators, expected.accumulators);
-            EXPECT_EQ(counted[rank].weight_slots, expected.weight_slots);
+          const std::vector<bool> all(of.stage_rank.size(), true);
+          for (const std::vector<bool>& recomputes : {std::vector<bool>(), all}) { // R takes no further slot
+            const std::vector<Program> programs =
+                forward_only ? lower_forward_only(schedule, of.shape, boundaries, sharding)
+                             : lower(schedule, of.shape, boundaries, sharding, kDefaultPrefetch, recomputes);
+            ASSERT_EQ(counted.size(), programs.size());
+            for (std::size_t rank = 0; rank < programs.size(); ++rank) {
+              const RankSlots expected = programs[rank].rank_slots();
+              EXPECT_EQ(counted[rank].of_stages, expected.of_stages);
+              EXPECT_EQ(counted[rank].accumulators, expected.accumulators);
+              EXPECT_EQ(counted[rank].weight_slots, expected.weight_slots);
+            }
           }
         }
 }

@@ -64,6 +64,25 @@ TEST_F(TwoRanks, OfTwoMachinesAreDrawnOnOneClock) {
   EXPECT_THAT(two.ranks[1].late, DoubleNear(one.ranks[1].late, 1e-6));
 }
 
+/// R has a separate time, and does not count as a wait.
+TEST_F(TwoRanks, MayRecomputeBeforeTheirGradientsArrive) {
+  const std::vector<Program> programs =
+      lower(test::schedule_of(shape_, {0, 1}, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), shape_, Boundaries::whole,
+            Sharding::none, kDefaultPrefetch, {true, false});
+  rows_[0].insert(rows_[0].begin() + 2, pass(Kind::recompute, 0, 0, 104, 105));
+  rows_[0].insert(rows_[0].begin() + 4, pass(Kind::recompute, 0, 1, 112, 113));
+  rows_[0][3].waited_ms = 3;
+  rows_[0][5].waited_ms = 1;
+  const Comparison all = compare(programs, rows_, shape_);
+  EXPECT_EQ(all.times[0].recompute_ms, 1);
+  EXPECT_EQ(all.times[0].input_ms + all.times[0].weight_ms, 4);
+  EXPECT_EQ(all.times[1].recompute_ms, 0);
+  EXPECT_THAT(all.ranks[0].late, DoubleNear(0, kExact));
+  EXPECT_THAT(all.ranks[0].overhead, DoubleNear(0, kExact));
+  EXPECT_THAT(sum(all.ranks[0]), DoubleNear(all.ranks[0].measured, kExact));
+  EXPECT_THROW(compare(programs_, rows_, shape_), Error); // another run: its programs have no R
+}
+
 TEST_F(TwoRanks, ALateTransferIsReported) {
   for (std::size_t at : {2u, 3u}) {
     rows_[0][at].span.start += 3;

@@ -108,6 +108,24 @@ TEST_F(MeasuredVerb, ShowsTheStepInEveryFormat) {
   EXPECT_THAT(svg, AllOf(StartsWith("<svg"), HasSubstr(">measured<"), HasSubstr(">simulated<"), HasSubstr("step 2")));
 }
 
+/// Of the stages 0 to 3, which have a block each, the last ends with the head and has no R. The ranks have 0 and 2, and
+/// 1 and 3.
+TEST_F(MeasuredVerb, ShowsRecomputation) {
+  train("--set memory.recompute=full");
+  const Outcome words = measured();
+  EXPECT_EQ(words.status, 0) << words.text;
+  EXPECT_THAT(words.text, HasSubstr("B or I"));
+  EXPECT_THAT(words.text, ::testing::ContainsRegex("W +R\n"));
+  const Json drawing = Json::parse(measured("--format json").text);
+  for (const char* timeline : {"measured", "simulated"})
+    for (const std::size_t rank : {0u, 1u}) {
+      int recomputed = 0;
+      for (const Json& pass : drawing[timeline]["ranks"][rank]) recomputed += pass["kind"] == "R";
+      EXPECT_EQ(recomputed, rank == 0 ? 2 * 4 : 4) << timeline;
+    }
+  EXPECT_THAT(measured("--format svg").text, HasSubstr(">R recomputation<"));
+}
+
 /// Besides the two timelines, a process for each of the four ranks, with its communication and waits.
 TEST_F(MeasuredVerb, ATraceHasEveryRankWithItsCommunicationAndWaits) {
   train();

@@ -111,13 +111,19 @@ struct Lowered {
   Boundaries boundaries = Boundaries::whole;
   Sharding sharding = Sharding::none;
   int prefetch = kDefaultPrefetch;
+  bool recomputes = false; // all stages do, in training
 };
+
+std::vector<Program> lowered_once(const Schedule& schedule, const Purpose& purpose, const Lowered& how) {
+  if (purpose.forward_only)
+    return lower_forward_only(schedule, purpose.shape, how.boundaries, how.sharding, how.prefetch);
+  return lower(schedule, purpose.shape, how.boundaries, how.sharding, how.prefetch,
+               std::vector<bool>(static_cast<std::size_t>(purpose.shape.stages()), how.recomputes));
+}
 
 /// The lowered programs, and the same with one slot for each microbatch.
 std::vector<BentPrograms> lowered(const Schedule& schedule, const Purpose& purpose, const Lowered& how = {}) {
-  const auto lower_all = purpose.forward_only ? lower_forward_only : lower;
-  std::vector<BentPrograms> out(
-      2, BentPrograms(lower_all(schedule, purpose.shape, how.boundaries, how.sharding, how.prefetch)));
+  std::vector<BentPrograms> out(2, BentPrograms(lowered_once(schedule, purpose, how)));
   out.back().add_slots(purpose.shape.microbatches);
   return out;
 }
@@ -166,6 +172,19 @@ TEST(ProgramFlips, EveryOneOfTheSmallestPrograms) {
   EXPECT_GE(counts.order_of_edges, 100);
   EXPECT_GE(counts.unnamed_waits, 500);
   EXPECT_GE(counts.by_guarantee, 40);
+}
+
+/// R before each B and I, which may not be dropped, doubled or moved away from it.
+TEST(ProgramFlips, EveryOneOfTheSmallestProgramsThatRecompute) {
+  for (const Boundaries boundaries : {Boundaries::whole, Boundaries::scattered}) {
+    const ProgramFlipCounts counts = every_flip({.boundaries = boundaries, .recomputes = true});
+    EXPECT_GE(counts.accepted, 1500);
+    EXPECT_GE(counts.faulty, 20000);
+    EXPECT_GE(counts.hanging, 800);
+  }
+  const ProgramFlipCounts sharded = every_flip({.sharding = Sharding::parameters, .recomputes = true}, {1, 2, 1});
+  EXPECT_GE(sharded.accepted, 100);
+  EXPECT_GE(sharded.faulty, 1000);
 }
 
 /// Three stages take turns in two accumulators, and in one or two slots for weights.
@@ -270,8 +289,9 @@ TEST(ProgramFlips, AcceptProgramsLoweredFromValidFlippedRows) {
         ++lowerings;
         const Boundaries boundaries = lowerings % 2 == 0 ? Boundaries::whole : Boundaries::scattered;
         const Sharding sharding = kShardings[static_cast<std::size_t>(lowerings / 2) % kShardings.size()];
-        ASSERT_TRUE(Judge(training, counts).agree(lower(rows, shape, boundaries, sharding)));
-        ASSERT_TRUE(Judge(evaluation, counts).agree(lower_forward_only(rows, shape, boundaries, sharding)));
+        const Lowered how{.boundaries = boundaries, .sharding = sharding, .recomputes = lowerings % 3 == 0};
+        ASSERT_TRUE(Judge(training, counts).agree(lowered_once(rows, training, how)));
+        ASSERT_TRUE(Judge(evaluation, counts).agree(lowered_once(rows, evaluation, how)));
       }
   }
   counts.record();

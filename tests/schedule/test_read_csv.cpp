@@ -56,7 +56,11 @@ TEST_P(WrittenAndRead, ComputeActions) {
 /// Slots and waits follow from the order, so a file does not contain them.
 TEST_P(WrittenAndRead, ALoweredProgram) {
   for (const Sharding sharding : {Sharding::none, Sharding::states, Sharding::parameters}) {
-    const std::vector<Program> written = lower(schedule(), GetParam().shape, Boundaries::whole, sharding);
+    const bool recomputes = sharding != Sharding::states;
+    const std::vector<Program> written =
+        lower(schedule(), GetParam().shape, Boundaries::whole, sharding, kDefaultPrefetch,
+              std::vector<bool>(static_cast<std::size_t>(GetParam().shape.stages()), recomputes));
+    EXPECT_EQ(written[0].has(Kind::recompute), recomputes);
     const std::string csv = to_csv(written);
     const CsvFile file = read_csv(csv, "rows.csv");
     ASSERT_THAT(file.problems, IsEmpty());

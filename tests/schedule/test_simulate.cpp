@@ -122,6 +122,35 @@ TEST(Simulate, ReportsWhenEachActionStartsAndEnds) {
   EXPECT_EQ(simulation.time_span.bubble_rate(), 0);
 }
 
+/// R runs while the gradient is on its way: a stage adds only its backward to the path from the last stage.
+TEST(Simulate, RecomputingEarlyShortensTheStep) {
+  const PipelineShape shape{4, 1, 8};
+  const Schedule schedule = test::LoadedScheduler("sched-1f1b")->rows(shape);
+  const Costs costs{std::vector<PassTimes>(4, {1, 1, 1, 1})}; // F, I, W and R
+  const Simulation within = simulate(lower(schedule, shape), costs),
+                   early = simulate(lower(schedule, shape, Boundaries::whole, Sharding::none, kDefaultPrefetch,
+                                          std::vector<bool>(4, true)),
+                                    costs);
+  EXPECT_EQ(within.makespan_ms(), (8 + 3) * 4); // m + p - 1 times a forward and a backward with its recomputation
+  EXPECT_EQ(early.makespan_ms(), within.makespan_ms() - 3 * 1);
+  EXPECT_EQ(early.time_span.work, within.time_span.work);
+  EXPECT_EQ(early.peak_in_flight, within.peak_in_flight);
+}
+
+TEST(Simulate, RecomputationIsAPassOfItsOwn) {
+  const PipelineShape shape{2, 1, 1};
+  const std::vector<Program> programs = lower(schedule_of(shape, {0, 1}, {"0F0 0B0", "1F0 1I0 1W0"}), shape,
+                                              Boundaries::whole, Sharding::none, kDefaultPrefetch, {true, false});
+  // Stage 1 recomputes within its input gradient.
+  const Simulation simulation =
+      simulate(programs, {{{1, 2, 3, 4}, {1, 1, 1, 2}}, {0.5}, {}, std::vector<PassBytes>(2, {10, -6, -4})});
+  EXPECT_THAT(times_of(programs, simulation,
+                       {Kind::forward, Kind::recompute, Kind::backward, Kind::backward_input, Kind::backward_weight}),
+              ElementsAre("0F0 0-1", "0R0 1-5", "0B0 6-11", "1F0 1.5-2.5", "1I0 2.5-5.5", "1W0 5.5-6.5"));
+  EXPECT_EQ(simulation.time_span.work, 1 + 4 + 5);
+  EXPECT_THAT(simulation.peak_bytes, ElementsAre(10, 10));
+}
+
 TEST(Simulate, EveryEdgeHasItsLink) {
   const PipelineShape shape{3, 1, 1};
   const std::vector<Program> programs = lower(schedule_of(shape, {0, 1, 2}, {"0F0 0B0", "1F0 1B0", "2F0 2B0"}), shape);

@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "control/job_local_store.hpp"
@@ -232,9 +235,9 @@ std::vector<std::vector<train::ChosenBlock>> chosen_within(const TinyRun& run) {
   const config::RunConfig config = run.config();
   const Layout layout = train::layout_of(config);
   const train::RankPlugins plugins(config, layout, 0, 1, null_log());
-  train::Programs programs =
-      train::make_programs(config, layout, plugins, train::schedule_of(config, plugins, nullptr));
-  for (const Refusal& refusal : train::choose_steps(config, layout, plugins, programs))
+  const Schedule schedule = train::schedule_of(config, plugins, nullptr);
+  train::Programs programs = train::make_programs(config, layout, plugins, schedule);
+  for (const Refusal& refusal : train::choose_steps(config, layout, plugins, schedule, programs))
     ADD_FAILURE() << refusal.message;
   return programs.chosen;
 }
@@ -304,8 +307,23 @@ TEST_F(OptimalRecompute, IsTheSameInEachObject) {
         std::ranges::equal(one[stage], other[stage], {}, &train::ChosenBlock::steps, &train::ChosenBlock::steps));
 }
 
-/// Each choice is computed once: the ranks are made one after the other, each after the one whose choice it takes.
-TEST_F(OptimalRecompute, IsThatOfTheFirstRankWithTheStages) {
+/// Counts what is written.
+class CountedStore final : public Store {
+ public:
+  void set(std::string_view key, std::string_view value) override {
+    ++sets_;
+    store_.set(key, value);
+  }
+  std::string get(std::string_view key, Deadline deadline) override { return store_.get(key, deadline); }
+  std::int64_t add(std::string_view key, std::int64_t amount) override { return store_.add(key, amount); }
+  int sets() const { return sets_; }
+
+ private:
+  control::LocalStore store_;
+  std::atomic<int> sets_ = 0;
+};
+
+TEST_F(OptimalRecompute, OfEachStageIsChosenByOneRank) {
   TinyRun run;
   run.keys["model.layers"] = "4";
   run.keys["parallel.pipeline"] = "2";
@@ -316,19 +334,21 @@ TEST_F(OptimalRecompute, IsThatOfTheFirstRankWithTheStages) {
   const std::vector<std::vector<train::ChosenBlock>> all = chosen_within(run);
   const config::RunConfig config = run.config();
   const Layout layout = train::layout_of(config);
-  control::LocalStore store;
-  for (int rank = 0; rank < layout.world_size(); ++rank) {
-    const train::RankPlugins plugins(config, layout, rank, 1, null_log());
-    const train::Programs programs =
-        train::chosen_programs(config, layout, rank, plugins, train::schedule_of(config, plugins, nullptr), store,
-                               deadline_in(0)); // does not wait
-    ASSERT_EQ(programs.chosen.size(), all.size());
-    const auto own = static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis));
-    EXPECT_TRUE(programs.chosen[1 - own].empty());
-    EXPECT_TRUE(
-        std::ranges::equal(programs.chosen[own], all[own], {}, &train::ChosenBlock::steps, &train::ChosenBlock::steps))
-        << rank;
-  }
+  CountedStore store;
+  std::vector<std::jthread> ranks;
+  for (int rank = 0; rank < layout.world_size(); ++rank)
+    ranks.emplace_back([&, rank] {
+      const train::RankPlugins plugins(config, layout, rank, 1, null_log());
+      const train::Programs programs = train::chosen_programs(
+          config, layout, rank, plugins, train::schedule_of(config, plugins, nullptr), store, deadline_in(300));
+      ASSERT_EQ(programs.chosen.size(), all.size());
+      for (std::size_t stage = 0; stage < all.size(); ++stage)
+        EXPECT_TRUE(std::ranges::equal(programs.chosen[stage], all[stage], {}, &train::ChosenBlock::steps,
+                                       &train::ChosenBlock::steps))
+            << rank;
+    });
+  ranks.clear();
+  EXPECT_EQ(store.sets(), 2);
 }
 
 TEST_F(OptimalRecompute, ReportsTheChoice) {

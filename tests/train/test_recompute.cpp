@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "train/preflight.hpp"
+#include "train/rank_setup.hpp"
 #include "train/tiny_ranks.hpp"
 
 namespace triax {
@@ -124,6 +125,62 @@ TEST(Recompute, IsRefusedByAModelWithoutIt) {
   const Refusals all = plugins.refusals(layout, train::choose_placement(config), false);
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all.front().message, "model-divided has neither sequence parallelism nor recomputation");
+}
+
+/// The programs of two stages of two blocks; the second ends with the head, whose backward is first.
+TEST(Recompute, PrecedesTheWaitForTheGradientOfALastBlock) {
+  TinyRun run;
+  run.keys["model.layers"] = "4";
+  run.keys["parallel.pipeline"] = "2";
+  run.keys["schedule.plugin"] = "\"sched-1f1b\"";
+  const auto recomputed = [&run](const std::string& recompute) {
+    run.keys["memory.recompute"] = recompute;
+    const config::RunConfig config = run.config();
+    const Layout layout = train::layout_of(config);
+    const train::RankPlugins plugins(config, layout, 0, 1, null_log());
+    const train::Programs programs =
+        train::make_programs(config, layout, plugins, train::schedule_of(config, plugins, nullptr));
+    std::string out;
+    for (const schedule::Program& program : programs.training) {
+      EXPECT_FALSE(programs.evaluation[static_cast<std::size_t>(program.rank())].has(schedule::Kind::recompute));
+      out += program.has(schedule::Kind::recompute) ? "R" : "-";
+    }
+    return out;
+  };
+  EXPECT_EQ(recomputed("\"none\""), "--");
+  EXPECT_EQ(recomputed("\"full\""), "R-");
+  EXPECT_EQ(recomputed("\"cheap\""), "R-");
+  EXPECT_EQ(recomputed("[\"none\", \"full\"]"), "--");
+}
+
+/// Groups, of which R repeats the last, with partitioned inputs, and stages of a rank that share weights' memory.
+TEST(Recompute, OfSeveralStagesOfARankChangesNoBit) {
+  for (const char* schedule : {"sched-interleaved", "sched-zb-v", "sched-breadth-first"})
+    for (const bool shards : {false, true}) {
+      SCOPED_TRACE(text("{} {}", schedule, shards));
+      TinyRun run;
+      run.keys["model.layers"] = "8";
+      run.keys["model.dropout"] = "0.1";
+      run.keys["parallel.pipeline"] = "2";
+      run.keys["parallel.chunks"] = "2";
+      run.keys[shards ? "parallel.data" : "parallel.tensor"] = "2";
+      run.keys["batch.global"] = "8";
+      run.keys["schedule.plugin"] = text("\"{}\"", schedule);
+      if (shards) run.keys["optimizer.shard"] = "\"parameters\"";
+      const std::vector<test::RankTrace> kept = test::train_ranks(run, 2);
+      run.keys["memory.recompute"] = "\"full\"";
+      run.keys["memory.partition_activations"] = text("{}", !shards);
+      for (const char* layers : {"1", "2"}) {
+        run.keys["memory.recompute_layers"] = layers;
+        const std::vector<test::RankTrace> recomputed = test::train_ranks(run, 2);
+        ASSERT_EQ(recomputed.size(), kept.size());
+        for (std::size_t rank = 0; rank < recomputed.size(); ++rank) {
+          EXPECT_EQ(recomputed[rank].trace, kept[rank].trace) << rank;
+          EXPECT_EQ(recomputed[rank].weights, kept[rank].weights) << rank;
+          EXPECT_EQ(recomputed[rank].held_out, kept[rank].held_out) << rank;
+        }
+      }
+    }
 }
 
 /// GPipe keeps all microbatches: each keeps one tensor per block instead of a whole stash.

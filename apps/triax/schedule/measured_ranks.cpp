@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "schedule/lower.hpp"
 #include "triax/error.hpp"
 
 namespace triax::app {
@@ -81,6 +82,16 @@ class AllRanks {
   std::vector<Shift> shifts_;
 };
 
+/// By stage, whether R ran. A model decides which stages have it, and the source has no model.
+std::vector<bool> recomputed_stages(const schedule::MeasuredRows& rows, int stages) {
+  std::vector<bool> out(static_cast<std::size_t>(stages));
+  for (const std::vector<schedule::MeasuredPass>& row : rows)
+    for (const auto& [span, waited_ms] : row)
+      if (span.kind == schedule::Kind::recompute && span.stage >= 0 && span.stage < stages)
+        out[static_cast<std::size_t>(span.stage)] = true;
+  return out;
+}
+
 } // namespace
 
 MeasuredGroup read_group(const ScheduleSource& source, int rank) {
@@ -105,8 +116,13 @@ schedule::Comparison compare(const MeasuredGroup& group, const ScheduleSource& s
                              const VerifiedSchedule& verified) {
   schedule::MeasuredRows rows;
   for (const report::RankTimeline& timeline : group.timelines) rows.push_back(timeline.passes);
+  const std::vector<bool> recomputes = recomputed_stages(rows, source.shape.stages());
   try {
-    return schedule::compare(verified.programs, rows, source.shape, group.clock_of);
+    return schedule::compare(std::ranges::find(recomputes, true) == recomputes.end()
+                                 ? verified.programs
+                                 : schedule::lower(verified.schedule, source.shape, source.boundaries, source.sharding,
+                                                   source.prefetch, recomputes),
+                             rows, source.shape, group.clock_of);
   } catch (const Error& error) {
     throw Error(error.message(), source.folder.string(), error.hint());
   }

@@ -61,6 +61,8 @@ void add_pass_flags(CLI::App& verb, PassFlags& flags) {
   add_time(verb, "--forward-ms", flags.times.forward_ms, "F: forward of one microbatch on one stage");
   add_time(verb, "--input-ms", flags.times.input_ms, "I: its input gradient");
   add_time(verb, "--weight-ms", flags.times.weight_ms, "W: its weight gradient; a whole backward takes I plus W");
+  add_time(verb, "--recompute-ms", flags.times.recompute_ms,
+           "R: what a stage recomputes before its gradient arrives; default 0: no stage recomputes");
   verb.add_option_function<std::string>(
           "--link-ms", [&flags](const std::string& written) { flags.link_ms = times_of(written); },
           "transfer to a stage on another rank, which occupies neither; one value, or one for each link between "
@@ -104,8 +106,9 @@ std::string to_text(const PassFlags& flags) {
   std::string links = flags.link_ms.size() == 1 ? "link" : "links";
   for (std::size_t edge = 0; edge < flags.link_ms.size(); ++edge)
     links += text("{} {} ms", edge == 0 ? "" : ",", flags.link_ms[edge]);
-  return text("F {} ms, I {} ms, W {} ms, {}", flags.times.forward_ms, flags.times.input_ms, flags.times.weight_ms,
-              links);
+  const std::string recompute = flags.recomputes() ? text("R {} ms, ", flags.times.recompute_ms) : "";
+  return text("F {} ms, I {} ms, W {} ms, {}{}", flags.times.forward_ms, flags.times.input_ms, flags.times.weight_ms,
+              recompute, links);
 }
 
 } // namespace triax::app

@@ -16,7 +16,10 @@ namespace triax::app {
 struct PassFlags {
   schedule::PassTimes times;
   std::vector<double> link_ms{0.0}; // one value for all links between stages, or one for each
+  /// Whether R is in the programs of all stages.
+  bool recomputes() const { return times.recompute_ms > 0; }
 };
+/// Those that a simulation requires.
 inline constexpr const char* kPassFlags[] = {"--forward-ms", "--input-ms", "--weight-ms", "--link-ms"};
 
 /// No flag is required; the default is 0.

@@ -22,9 +22,12 @@ constexpr std::int64_t kMaxTableUnits = 1 << 24; // of all ranks together
 
 schedule::Timeline timeline_of(const DrawingRequest& request, const ScheduleSource& source,
                                const VerifiedSchedule& verified) {
-  const PassFlags units{{1, 1, 1}};
-  const schedule::Simulation simulation =
-      schedule::simulate(verified.programs, costs_of(request.passes.value_or(units), source.shape.stages()));
+  const PassFlags units{{1, 1, 1, 1}};
+  schedule::Costs costs = costs_of(request.passes.value_or(units), source.shape.stages());
+  for (const schedule::Program& program : verified.programs)
+    for (const int stage : program.stages()) // a file may have R of some stages; the others recompute nothing
+      if (!program.recomputes(stage)) costs.times[static_cast<std::size_t>(stage)].recompute_ms = 0;
+  const schedule::Simulation simulation = schedule::simulate(verified.programs, costs);
   return schedule::planned(verified.programs, simulation, source.shape,
                            request.passes ? schedule::Timeline::Unit::ms : schedule::Timeline::Unit::pass);
 }
@@ -35,9 +38,13 @@ std::string unit_text(const schedule::Timeline& timeline) {
     return std::ranges::any_of(timeline.rows, [&](const auto& row) { return std::ranges::any_of(row, is); });
   };
   const bool whole = any([](const schedule::Span& span) { return span.kind == schedule::Kind::backward; });
-  const bool split = any([](const schedule::Span& span) { return span.kind > schedule::Kind::backward; });
-  if (whole && split) return "F, I and W take one unit of time, B two";
-  return split ? "F, I and W take one unit of time" : "F takes one unit of time, B two";
+  const bool split = any([](const schedule::Span& span) {
+    return span.kind == schedule::Kind::backward_input || span.kind == schedule::Kind::backward_weight;
+  });
+  const bool recomputes = any([](const schedule::Span& span) { return span.kind == schedule::Kind::recompute; });
+  const std::string two = whole ? ", B two" : "";
+  if (split) return text("F, {}I and W take one unit of time{}", recomputes ? "R, " : "", two);
+  return recomputes ? "F and R take one unit of time" + two : "F takes one unit of time" + two;
 }
 
 /// The options that differ from their defaults.

@@ -56,7 +56,7 @@ int show(const ScheduleCommand& arguments, const std::optional<PassFlags>& passe
 
 int run(const ScheduleCommand& arguments, const std::optional<PassFlags>& passes, const ScheduleSource& source) {
   const std::optional<int> cap = arguments.cap > 0 ? std::optional(arguments.cap) : std::nullopt;
-  const VerifiedSchedule verified = verify_schedule(source, {true, cap});
+  const VerifiedSchedule verified = verify_schedule(source, {true, cap, passes && passes->recomputes()});
   print_errors(verified.problems);
   if (verified.problems.empty()) print_notes(source);
   return verified.problems.empty() ? show(arguments, passes, source, verified) : verified.status;
@@ -92,7 +92,7 @@ void require_other_output(const ScheduleCommand& arguments) {
 /// After parsing: the pass times, all or none, and only for formats that show them.
 std::optional<PassFlags> passes_of(const CLI::App& verb, const ScheduleCommand& arguments) {
   const auto given = [&verb](const char* name) { return verb.get_option(name)->count() > 0; };
-  if (std::ranges::none_of(kPassFlags, given)) return {};
+  if (std::ranges::none_of(kPassFlags, given) && !given("--recompute-ms")) return {};
   if (arguments.measured)
     throw CLI::ValidationError("--measured", "cannot be combined with pass times: it uses the times of the run");
   if (arguments.format == "table" || arguments.format == "csv")

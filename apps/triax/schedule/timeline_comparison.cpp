@@ -53,12 +53,16 @@ std::vector<std::vector<std::string>> breakdown_of(const MeasuredStep& step) {
 
 std::string to_text(const MeasuredStep& step) {
   const auto ms = [](double value) { return report::decimals_text(value, 2); };
+  const bool recomputes =
+      std::ranges::any_of(step.comparison.times, [](const schedule::PassTimes& of) { return of.recompute_ms > 0; });
   std::vector<std::vector<std::string>> stages = {{"stage", "rank", "F", "B or I", "W"}};
+  if (recomputes) stages.front().emplace_back("R");
   for (std::size_t stage = 0; stage < step.comparison.times.size(); ++stage) {
     const schedule::PassTimes& of = step.comparison.times[stage];
     const int rank = step.comparison.simulated.stage_map.rank_of(static_cast<int>(stage));
     stages.push_back({triax::to_text(stage), triax::to_text(step.group.ranks.at(static_cast<std::size_t>(rank))),
                       ms(of.forward_ms), ms(of.input_ms), ms(of.weight_ms)});
+    if (recomputes) stages.back().push_back(ms(of.recompute_ms));
   }
   return text("step {}, ms: {}\n", step.number, bubbles(step.comparison)) + table(breakdown_of(step)) +
          "even: simulated with equal times for all stages; even and the columns after it add up to measured.\n"

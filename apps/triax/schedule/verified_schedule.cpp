@@ -75,7 +75,8 @@ std::vector<schedule::Violation> violations_of(VerifiedSchedule& made, const Sch
   const PipelineShape& shape = source.shape;
   std::vector<schedule::Violation> violations = schedule::verify(made.schedule, shape);
   if (!violations.empty()) return violations;
-  made.programs = schedule::lower(made.schedule, shape, source.boundaries, source.sharding, source.prefetch);
+  made.programs = schedule::lower(made.schedule, shape, source.boundaries, source.sharding, source.prefetch,
+                                  std::vector<bool>(static_cast<std::size_t>(shape.stages()), options.recomputes));
   violations = schedule::verify(made.programs, {shape, false, options.cap}, kMin);
   if (options.evaluation)
     std::ranges::move(schedule::verify(schedule::lower_forward_only(made.schedule, shape, source.boundaries,

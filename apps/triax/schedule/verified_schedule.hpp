@@ -23,6 +23,7 @@ struct VerifiedSchedule {
 struct VerifyOptions {
   bool evaluation = true;                // whether to verify the forward-only programs too
   std::optional<int> cap = std::nullopt; // limit of microbatch chunks in flight per rank
+  bool recomputes = false;               // R precedes the backwards of all stages; not of a file with programs
 };
 
 /// Verifies for communicators with the weakest guarantees.

@@ -76,7 +76,8 @@ std::string to_text(const SimulateCommand& arguments, const ScheduleSource& sour
 int run(const SimulateCommand& arguments, const ScheduleSource& source) {
   if (arguments.stage.gather_ms > 0 && source.sharding == schedule::Sharding::none)
     throw CLI::ValidationError("--gather-ms", "needs a run whose optimizer.shard is not \"none\"; leave it out");
-  const VerifiedSchedule verified = verify_schedule(source, {.evaluation = false});
+  const VerifiedSchedule verified =
+      verify_schedule(source, {.evaluation = false, .recomputes = arguments.passes.recomputes()});
   if (!verified.problems.empty()) return refuse(verified.problems, arguments.json, verified.status);
   print_notes(source);
   schedule::Costs costs = costs_of(arguments.passes, source.shape.stages());

@@ -15,7 +15,7 @@ namespace triax::compare {
 
 /// In ms, mean over the ranks. The parts add up to the whole step.
 struct Phases {
-  double forward = 0, backward = 0; // passes, without their waits for communication
+  double forward = 0, backward = 0; // passes, without their waits for communication; R counts as backward
   double optimizer = 0;             // the norm and the update of the weights, without waits
   /// Waits for communication, by axis. For a transfer between stages, only the part of the wait after it was sent.
   std::map<std::string, double> exposed;

@@ -7,13 +7,15 @@ namespace {
 
 /// Products add to gradients in the master type (kernel_ops.hpp: LinearBwdWeight). A layer waits for the collectives of
 /// its input gradient before its weight gradient. Transfers are posted, and only the pass that needs one waits for it
-/// (docs/adr/0003). Gradients are reduced where they are, beside the passes of other stages.
+/// (docs/adr/0003). Gradients are reduced where they are, beside the passes of other stages. R is an action before the
+/// wait for the gradient (docs/adr/0038).
 CodeTraits engine() {
   CodeTraits out;
   out.scores = CodeTraits::Scores::tiled;
   out.accumulates_in_gemm = true;
   out.synchronizes = false;
   out.overlaps_reduction = true;
+  out.recomputes_early = true;
   out.reduction_bytes.reset();
   out.reduction_copy_bytes = 0;
   out.update_bytes.reset();

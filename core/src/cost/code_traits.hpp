@@ -23,6 +23,7 @@ struct CodeTraits {
   bool overlaps_tensor = false;     // collectives of the input gradient run beside the weight gradient
   bool synchronizes = true;         // the host waits for the device after each transfer between stages
   bool overlaps_reduction = false;  // gradients are reduced beside the last backward, and not after the flush
+  bool recomputes_early = false;    // what a backward reads first is recomputed while its gradient is received (R)
   double reduction_copy_bytes = 12; // copies around the reduction, per parameter
   /// Bytes of an element of a gradient when it is reduced. Empty: as in this engine, those of the master type.
   std::optional<double> reduction_bytes = 2;

@@ -4,6 +4,8 @@
 // A transfer starts when both ends have posted it. Sends and receives between two groups of passes are one set
 // (exchange_programs.hpp), whose messages in one direction share the NIC. A rank continues when its set is complete.
 //
+// A rank waits for its receive before it computes, so what a backward recomputes is a part of the backward.
+//
 // A schedule of many microbatches is periodic in p of them. So two short runs are simulated, one p longer than the
 // other, and the rest is extrapolated.
 //

@@ -133,9 +133,10 @@ class PostedWalk {
         of.waits_for = arrival;
         return;
       }
-      double start = std::max(of.free_s, arrival ? *arrival : 0);
-      if (times_.prefetch >= 0) start = std::max(start, gathered_s(of, pass));
-      of.free_s = start + length_of(pass);
+      double ready = of.free_s;
+      if (times_.prefetch >= 0) ready = std::max(ready, gathered_s(of, pass));
+      if (makes_input(pass.kind)) ready += times_.stages[static_cast<std::size_t>(pass.stage)].recompute_s;
+      of.free_s = std::max(ready, arrival ? *arrival : 0) + length_of(pass);
       deliver(of, pass);
       if (of.last_backward[static_cast<std::size_t>(pass.stage)] == static_cast<std::ptrdiff_t>(of.at))
         reduce(of, pass);
@@ -228,7 +229,7 @@ double period_work(const PostedRows& rows, const PostedTimes& times) {
   std::vector<double> work(rows.rows.size());
   for (std::size_t stage = 0; stage < times.stages.size(); ++stage) {
     const PostedTimes::Stage& of = times.stages[stage];
-    work[static_cast<std::size_t>(rows.stage_rank[stage])] += of.forward_s + of.input_s + of.weight_s;
+    work[static_cast<std::size_t>(rows.stage_rank[stage])] += of.forward_s + of.input_s + of.weight_s + of.recompute_s;
   }
   return rows.shape.pipeline * *std::ranges::max_element(work);
 }

@@ -42,6 +42,7 @@ struct PostedTimes {
     double forward_s = 0, input_s = 0, weight_s = 0; // of a microbatch; a whole backward takes input and weight
     double reduce_s = 0;                             // of its gradients, once per step
     double weights_s = 0;                            // to gather its weights, each time
+    double recompute_s = 0;                          // of R, before the gradient of a microbatch has arrived
   };
   std::vector<Stage> stages;
   std::vector<LinkTime> links; // one fewer

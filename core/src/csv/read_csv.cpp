@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "csv/csv_actions.hpp"
 #include "schedule/rank_lowering.hpp"
@@ -54,6 +56,14 @@ CsvFile::LocatedAction located(const csv::CellAction& action) {
 int peer_of(const CsvFile::LocatedAction& action, const StageMap& stage_map) {
   const int neighbour = action.stage + peer_offset(action.kind);
   return neighbour < 0 || neighbour >= stage_map.stages() ? -1 : stage_map.rank_of(neighbour);
+}
+
+/// The stages and microbatches of input gradients.
+std::set<std::pair<int, int>> split_backwards(const std::vector<CsvFile::LocatedAction>& actions) {
+  std::set<std::pair<int, int>> out;
+  for (const CsvFile::LocatedAction& action : actions)
+    if (action.kind == Kind::backward_input) out.emplace(action.stage, action.microbatch);
+  return out;
 }
 
 CsvFile refused(const csv::Problems& problems) {
@@ -114,8 +124,11 @@ std::vector<Program> programs_of(const CsvFile& file) {
     const std::vector<CsvFile::LocatedAction>& actions = file.actions[rank];
     RankLowering program(stage_map, static_cast<int>(rank), false, boundaries, sharding);
     program.reserve(actions.size());
+    const std::set<std::pair<int, int>> split = split_backwards(actions);
     for (const CsvFile::LocatedAction& action : actions) {
-      if (rule(action.kind).scope != Scope::microbatch) {
+      if (action.kind == Kind::recompute) {
+        program.add_recompute(action.stage, action.microbatch, split.contains({action.stage, action.microbatch}));
+      } else if (rule(action.kind).scope != Scope::microbatch) {
         program.add_ending(action.kind, action.stage);
       } else {
         program.add(action.kind, action.stage, action.microbatch,

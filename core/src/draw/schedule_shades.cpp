@@ -13,7 +13,8 @@ struct Range {
   Shade dark, light; // for the first and the last chunk of a rank
 };
 
-/// Blue for forward, green for backward, as in the figures of SC'21; amber for W, on which no pass depends.
+/// Blue for forward, green for backward, as in the figures of SC'21; amber for W, on which no pass depends; violet for
+/// R.
 Range range_of(schedule::Kind kind) {
   switch (kind) {
     case schedule::Kind::forward:
@@ -24,6 +25,8 @@ Range range_of(schedule::Kind kind) {
       return {{20, 140, 140}, {160, 221, 217}};
     case schedule::Kind::backward_weight:
       return {{232, 168, 56}, {252, 224, 160}};
+    case schedule::Kind::recompute:
+      return {{126, 87, 166}, {210, 190, 230}};
     default:
       return {{138, 143, 152}, {138, 143, 152}};
   }

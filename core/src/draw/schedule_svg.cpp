@@ -178,6 +178,7 @@ class Legend {
 
   double draw() {
     passes(Kind::forward, "F forward");
+    passes(Kind::recompute, "R recomputation");
     passes(Kind::backward, "B backward");
     passes(Kind::backward_input, "I input gradient");
     passes(Kind::backward_weight, "W weight gradient");
@@ -190,7 +191,7 @@ class Legend {
   }
 
  private:
-  static constexpr std::size_t kOther = 4; // after the four kinds of passes
+  static constexpr std::size_t kOther = 5; // after the five kinds of passes
   static constexpr double kSample = 12;
 
   void passes(Kind kind, const std::string& name) {
@@ -215,7 +216,7 @@ class Legend {
   Svg& svg_;
   double x_ = kLeft, y_;
   int chunks_ = 1;
-  bool has_[5] = {};
+  bool has_[kOther + 1] = {};
 };
 
 } // namespace

@@ -228,6 +228,7 @@ void Executor::run(Walk& walk, ActionId id) {
     case Kind::backward:
     case Kind::backward_input:
     case Kind::backward_weight:
+    case Kind::recompute:
       compute(walk, id);
       break;
     case Kind::gather_f:

@@ -57,7 +57,7 @@ struct ExecutorSettings {
 struct StepOutcome {
   double loss = 0;      // mean over the tokens of the global batch; may not be finite in a skipped step
   double grad_norm = 0; // before clipping; not finite in a skipped step
-  /// Fraction of the time from the start of the first pass (F, B, I or W) to the end of the last in which the rank
+  /// Fraction of the time from the start of the first pass (F, B, I, W or R) to the end of the last in which the rank
   /// waited for posted transfers before its next action. 0 on devices that run asynchronously.
   double bubble_rate = 0;
   double loss_scale = 1, next_loss_scale = 1; // of this step, and of the next

@@ -103,6 +103,7 @@ class Planner {
       case Kind::backward:
       case Kind::backward_input:
       case Kind::backward_weight:
+      case Kind::recompute:
         return compute(action, true);
       case Kind::gather_f:
       case Kind::gather_b:

@@ -36,6 +36,8 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
   TRIAX_REQUIRE(request.context.purpose == Purpose::train,
                 "a training step needs layers of Purpose::train, not generate");
   batches_.set_inputs(stages_.inputs());
+  for (const std::unique_ptr<Stage>& stage : stages_.all())
+    if (training.recomputes(stage->index())) stage->recompute_early();
   const schedule::StageMap& stage_map = training.stage_map();
   parameters_ = std::make_unique<Parameters>(stages_.layers(), request.context.rank, training.rank(),
                                              request.context.layout, request.model.ties(), request.types,

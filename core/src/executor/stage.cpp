@@ -19,8 +19,9 @@ int slot_of(const schedule::Slots& slots, Pool pool) {
   return slots[static_cast<std::size_t>(pool)];
 }
 
-bool runs_input_gradient(Kind kind) {
-  return kind == Kind::backward || kind == Kind::backward_input;
+/// Whether the tensors exist that a backward reads. R writes some of them before their backward.
+bool sees_backward(Kind kind) {
+  return schedule::begins_backward(kind) || kind == Kind::recompute;
 }
 
 } // namespace
@@ -44,22 +45,22 @@ const TensorView& Stage::largest_view(const Location& home, const ProgramAction&
     case Location::Where::targets:
       return batch.targets;
     case Location::Where::shared:
-      if (!home.repeated.empty() && runs_input_gradient(action.kind)) return home.repeated;
-      if (home.input_only) return runs_input_gradient(action.kind) ? home.shared : kNone;
-      return action.kind == Kind::forward || (home.recomputed && runs_input_gradient(action.kind)) ? home.shared
-                                                                                                   : kNone;
+      if (!home.repeated.empty() && sees_backward(action.kind)) return home.repeated;
+      if (home.input_only) return sees_backward(action.kind) ? home.shared : kNone;
+      return action.kind == Kind::forward || (home.recomputed && sees_backward(action.kind)) ? home.shared : kNone;
     case Location::Where::sequence:
       return home.slots[static_cast<std::size_t>(action.microbatch)];
     case Location::Where::part:
-      if (runs_input_gradient(action.kind)) return home.repeated;
+      if (sees_backward(action.kind)) return home.repeated;
       if (action.kind != Kind::forward) return kNone;
       return home.arrived.empty() ? home.shared : input_slot(home, action.own);
     case Location::Where::pool:
       break;
   }
-  if (schedule::touches(action.kind, home.pool))
-    return home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))];
-  return action.kind == Kind::backward || (home.recomputed && action.kind == Kind::forward) ? home.shared : kNone;
+  const int slot = schedule::touches(action.kind, home.pool) ? slot_of(action.own, home.pool) : -1;
+  if (slot >= 0) return home.slots[static_cast<std::size_t>(slot)];
+  const bool is_whole = action.kind == Kind::backward || action.kind == Kind::recompute; // R before I has the slot
+  return is_whole || (home.recomputed && action.kind == Kind::forward) ? home.shared : kNone;
 }
 
 const TensorView& Stage::input_slot(const Location& home, const schedule::Slots& slots) {
@@ -107,7 +108,7 @@ void Stage::collect(std::size_t at, const ProgramAction& action, const Microbatc
     views->clear();
   for (const Location& home : held.in) call_views_.in.push_back(view(home, action, batch));
   for (const Location& home : held.stash) call_views_.stash.push_back(view(home, action, batch));
-  if (action.kind == Kind::backward_weight) return;
+  if (action.kind == Kind::backward_weight || action.kind == Kind::recompute) return; // the gradient may be on its way
   if (action.kind == Kind::forward) {
     for (std::size_t i = 0; i < held.consumer.size(); ++i) call_views_.out.push_back(output(at, i, action, batch));
     return;
@@ -141,7 +142,7 @@ void Stage::gather_parts(std::size_t at, const ProgramAction& action, const Laye
   }
 }
 
-/// The views are those of the backward. Outputs are the inputs of the next layer; the last has none.
+/// The views are those of the backward, but of gradients. Outputs are the inputs of the next layer; the last has none.
 void Stage::repeat_forwards(std::size_t last, const ProgramAction& action, const LayerCall& call,
                             const MicrobatchViews& batch) {
   std::size_t first = last;
@@ -159,6 +160,18 @@ void Stage::repeat_forwards(std::size_t last, const ProgramAction& action, const
     call_plugin("forward", typeid(*held.layer),
                 [&] { held.layer->forward(repeated, weights, call_views_.in, call_views_.out, call_views_.stash); });
   }
+}
+
+bool Stage::recomputes_before(std::size_t at) const {
+  return layers_[at].ends_group || layers_[at].cheap || !layers_[at].steps.empty();
+}
+
+void Stage::recompute_before(std::size_t at, const ProgramAction& action, const LayerCall& call,
+                             const MicrobatchViews& batch) {
+  if (layers_[at].ends_group) return repeat_forwards(at, action, call, batch);
+  collect(at, action, batch);
+  if (layers_[at].cheap) return recompute_cheaply(at, action, call);
+  run_steps(at, action, call);
 }
 
 void Stage::recompute_cheaply(std::size_t at, const ProgramAction& action, const LayerCall& call) {
@@ -202,7 +215,7 @@ LayerResults Stage::results(std::size_t at, const ProgramAction& action) const {
   const LayerSlot& held = layers_[at];
   Views written;
   if (action.kind == Kind::forward) written = call_views_.out;
-  if (runs_input_gradient(action.kind)) written = call_views_.din;
+  if (schedule::begins_backward(action.kind)) written = call_views_.din;
   return {first_ + static_cast<int>(at), *held.layer,      action.kind, action.microbatch, written,
           weights_of(held, action),      held.accumulators};
 }
@@ -212,16 +225,27 @@ void Stage::run(const ProgramAction& action, const LayerCall& call, const Microb
   TRIAX_REQUIRE(schedule::runs_layers(action.kind), "{} runs no layers", schedule::rule(action.kind).name);
   TRIAX_REQUIRE(!generates() || action.kind == Kind::forward, "{}: a stage that generates has no {}",
                 schedule::action_text(action.kind, action.stage, action.microbatch), schedule::rule(action.kind).name);
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const std::size_t at = action.kind == Kind::forward ? i : layers_.size() - 1 - i;
-    if (layers_[at].ends_group && runs_input_gradient(action.kind)) repeat_forwards(at, action, call, batch);
+  const std::size_t last = layers_.size() - 1;
+  if (action.kind == Kind::recompute) {
+    TRIAX_REQUIRE(recomputes_early_, "stage {} does not recompute before its gradients arrive", index_);
+    return recompute_before(last, action, call, batch);
+  }
+  for (std::size_t i = 0; i <= last; ++i) {
+    const std::size_t at = action.kind == Kind::forward ? i : last - i;
+    const bool is_done = at == last && recomputes_early_; // by R
+    if (schedule::begins_backward(action.kind) && recomputes_before(at) && !is_done)
+      recompute_before(at, action, call, batch);
     collect(at, action, batch);
     if (action.kind == Kind::forward) keep_parts(at, action, call);
-    if (layers_[at].cheap && runs_input_gradient(action.kind)) recompute_cheaply(at, action, call);
-    if (!layers_[at].steps.empty() && runs_input_gradient(action.kind)) run_steps(at, action, call);
     run_layer(at, action, call);
     if (search) search->inspect(results(at, action));
   }
+}
+
+void Stage::recompute_early() {
+  TRIAX_REQUIRE(recomputes_before(layers_.size() - 1), "stage {}: its last layer, {}, recomputes nothing", index_,
+                last_layer().name());
+  recomputes_early_ = true;
 }
 
 Views Stage::boundary(const ProgramAction& action) {

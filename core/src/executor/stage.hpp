@@ -7,7 +7,9 @@
 //
 // A recomputed layer keeps its inputs only. Its stash exists in F, and again in B or I, where the forward is repeated
 // first; what W reads of it has a slot from I to W. Layers of a group keep the inputs of their first layer only: before
-// the backward of the last one, the forwards of all are repeated, and their stashes exist at once. With partitioned
+// the backward of the last one, the forwards of all are repeated, and their stashes exist at once. R repeats the last
+// group of a stage, before its gradient has arrived; B or I, which is the next pass, begins with the backward of this
+// group, and repeats the other groups, which use the same memory one after another. With partitioned
 // activations, a rank keeps its part of these inputs, and gathers the whole ones over the tensor ranks first. With
 // Recompute::cheap, only the tensors that a layer lists are recomputed (CheapRecompute), and the others are kept. With
 // Recompute::optimal, the chosen ones are, by the chosen steps of the layer (RecomputeSteps).
@@ -69,6 +71,10 @@ class Stage {
   /// For the last stage: its only output must be the loss; of a generating stage, the logits.
   void end_with_result();
 
+  /// From now on, R repeats the last group, or recomputes what the last layer does not keep, and B and I do not. Throws
+  /// Error if the last layer recomputes nothing.
+  void recompute_early();
+
   /// `slots`: the size of each pool. The parameters must already have their memory.
   void assign_memory(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters);
 
@@ -77,8 +83,8 @@ class Stage {
 
   /// Sets the number of rows of a generating stage, before each call. Views have that many until the next call.
   void set_rows(std::int64_t rows) { rows_ = rows; }
-  /// Runs the layers of an F, B, I or W. `call` has all fields that do not depend on the layer. `search` looks at what
-  /// each layer has written.
+  /// Runs the layers of an F, B, I, W or R. `call` has all fields that do not depend on the layer. `search` looks at
+  /// what each layer has written.
   void run(const schedule::ProgramAction& action, const LayerCall& call, const MicrobatchViews& batch,
            NonfiniteSearch* search = nullptr);
   /// The tensors that a SEND or RECV moves or a GATHER gathers: one per output of the layer before the boundary, in
@@ -94,9 +100,9 @@ class Stage {
     std::vector<TensorView> slots{};   // of the pool; `sequence`: by microbatch; `part`: parts, in `pool`
     std::vector<TensorView> arrived{}; // `part`: the whole input of the stage until F, in Pool::input_f; or `shared`
     TensorView shared{};               // valid within one call, in a reused block
-    TensorView repeated{};             // in B and I, of an input inside a group, or a gathered one; else empty
+    TensorView repeated{};             // in B, I and R, of an input inside a group, or a gathered one; else empty
     bool recomputed = false;           // whether a repeated forward or CheapRecompute writes this stash
-    bool input_only = false;           // `shared` exists in B and I, not in F
+    bool input_only = false;           // `shared` exists in B, I and R, not in F
     int row_dim = -1;                  // dimension that set_rows() applies to
   };
   struct LayerSlot {
@@ -160,7 +166,7 @@ class Stage {
   /// The weights that the layer reads in this action.
   static const std::vector<TensorView>& weights_of(const LayerSlot& held, const schedule::ProgramAction& action);
   void run_layer(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
-  /// In F, copies this rank's parts of partitioned inputs; in B and I, gathers the inputs.
+  /// In F, copies this rank's parts of partitioned inputs; in B, I and R, gathers the inputs.
   /// @{
   void keep_parts(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
   void gather_parts(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
@@ -168,7 +174,11 @@ class Stage {
   /// Repeats the forwards of the group whose last layer this is.
   void repeat_forwards(std::size_t last, const schedule::ProgramAction& action, const LayerCall& call,
                        const MicrobatchViews& batch);
-  /// Before the backward of B and I, with its views.
+  /// Whether something is recomputed before the backward of this layer: its group, or what it does not keep.
+  bool recomputes_before(std::size_t at) const;
+  void recompute_before(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call,
+                        const MicrobatchViews& batch);
+  /// With the views of the backward.
   void recompute_cheaply(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
   void run_steps(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
   LayerResults results(std::size_t at, const schedule::ProgramAction& action) const;
@@ -180,6 +190,7 @@ class Stage {
   Stage* before_ = nullptr; // on this rank
   Stage* after_ = nullptr;
   bool sends_ = false, receives_ = false;
+  bool recomputes_early_ = false;
   std::vector<int> arriving_; // for each output of the layer before: the matching input of the first layer
   Slotted output_gradients_;  // of the last layer, if there is a next stage
   Slotted sent_outputs_, sent_gradients_;

@@ -60,6 +60,7 @@ const std::string_view kPageStyle = R"(:root {
   --link: #0059a8; --note: #fff4d6; --bubble: #e7eaf0; --band: #0072b2;
   --s0: #0072b2; --s1: #d55e00; --s2: #009e73; --s3: #cc79a7; --s4: #e69f00; --s5: #56b4e9; --s6: #3b4252;
   --forward: #2f69b0; --backward: #2e8755; --input: #148c8c; --weight: #e8a838; --update: #8a8f98;
+  --recompute: #7e57a6;
 }
 @media (prefers-color-scheme: dark) {
   :root {
@@ -67,6 +68,7 @@ const std::string_view kPageStyle = R"(:root {
     --link: #7fbdf0; --note: #3b3112; --bubble: #2a3039; --band: #56b4e9;
     --s0: #56b4e9; --s1: #e8793a; --s2: #1fbf93; --s3: #dd93bb; --s4: #f0b429; --s5: #f0e442; --s6: #c9d1dc;
     --forward: #5b93d8; --backward: #4aae78; --input: #36b3b3; --weight: #e8b55a; --update: #8a93a0;
+    --recompute: #a583cf;
   }
 }
 * { box-sizing: border-box; }
@@ -130,7 +132,7 @@ svg .mark, svg .bar { fill: var(--c); }
 .dash-1 { stroke-dasharray: 7 4; } .dash-2 { stroke-dasharray: 2 6; } .dash-3 { stroke-dasharray: 9 3 2 3; }
 .dash-4 { stroke-dasharray: 14 4; } .dash-5 { stroke-dasharray: 4 4; } .dash-6 { stroke-dasharray: 9 3 2 3 2 3; }
 .pass-forward { fill: var(--forward); } .pass-backward { fill: var(--backward); } .pass-input { fill: var(--input); }
-.pass-weight { fill: var(--weight); } .pass-update { fill: var(--update); }
+.pass-weight { fill: var(--weight); } .pass-update { fill: var(--update); } .pass-recompute { fill: var(--recompute); }
 svg .pass { stroke: var(--paper); stroke-width: 0.5; }
 svg:not(.schedule) .on-pass { fill: #ffffff; font-size: 10px; pointer-events: none; }
 svg:not(.schedule) .on-weight { fill: #1b1f27; }
@@ -149,6 +151,7 @@ svg:not(.schedule) .on-weight { fill: #1b1f27; }
     --link: #000000; --note: #fff4d6; --bubble: #e7eaf0; --band: #0072b2;
     --s0: #0072b2; --s1: #d55e00; --s2: #009e73; --s3: #cc79a7; --s4: #e69f00; --s5: #56b4e9; --s6: #3b4252;
     --forward: #2f69b0; --backward: #2e8755; --input: #148c8c; --weight: #e8a838; --update: #8a8f98;
+    --recompute: #7e57a6;
   }
   @page { margin: 14mm; }
   html { print-color-adjust: exact; -webkit-print-color-adjust: exact; }

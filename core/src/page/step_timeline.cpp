@@ -40,6 +40,8 @@ PassStyle style_of(Kind kind) {
       return {"pass-input", "input gradient", "I"};
     case Kind::backward_weight:
       return {"pass-weight", "weight gradient", "W"};
+    case Kind::recompute:
+      return {"pass-recompute", "recomputation", "R"};
     default:
       return {"pass-update", "norm and update", ""};
   }

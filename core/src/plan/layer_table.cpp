@@ -138,13 +138,18 @@ const std::vector<LayerLoad>& LayerTable::loads(int tensor, std::int64_t micro, 
 LayerLoad LayerTable::full_load(const CostedLayer& layer, int tensor, bool sequence) const {
   LayerLoad out{.repeated = layer.time.forward, .kept = {}, .group_bytes = layer.input_bytes};
   if (!run_.memory.partition_activations || sequence || tensor == 1) return out;
-  const config::PerStage<std::int64_t>& groups = run_.memory.recompute_layers;
-  const std::int64_t group = groups.is_list() ? 1 : std::max<std::int64_t>(groups.of(0), 1);
   out.group_bytes = layer.input_bytes / tensor;
   out.repeated.tensor_s +=
       collectives_.seconds(Collective::Kind::all_gather, out.group_bytes, cost::placed(tensor, 1, devices_per_node_)) /
-      static_cast<double>(group);
+      blocks_of_group(Recompute::full);
   return out;
+}
+
+int LayerTable::blocks_of_group(Recompute how) const {
+  if (how == Recompute::cheap) return 1;
+  if (how != Recompute::full) return 0;
+  const config::PerStage<std::int64_t>& groups = run_.memory.recompute_layers;
+  return groups.is_list() ? 1 : static_cast<int>(std::max<std::int64_t>(groups.of(0), 1));
 }
 
 LayerLoad LayerTable::cheap_load(int block, int tensor, const LayerContext& context) {

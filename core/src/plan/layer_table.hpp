@@ -44,12 +44,20 @@ struct LayerLoad {
   Refusals refusals{};    // why the plugins do not support this value
 };
 
+/// The blocks of a stage that R repeats, the last group, if a stage of `blocks` blocks ends with one of them.
+constexpr int blocks_of_last_group(int blocks, int group) noexcept {
+  return blocks > 0 && group > 0 ? (blocks - 1) % group + 1 : 0;
+}
+
 class LayerTable {
  public:
   LayerTable(const config::RunConfig& run, const cost::Cluster& cluster, const cost::CodeTraits& code, Log& log);
 
   /// By kind; the reference stays valid.
   const std::vector<CostedLayer>& layers(int tensor, std::int64_t micro, bool sequence);
+  /// How many blocks, at most, are recomputed together before the backward of the last of them: those of a group with
+  /// `full`, one with `cheap`, none else. An automatic group, and one of a list by stage, counts as one block.
+  int blocks_of_group(Recompute how) const;
   /// By kind, of blocks with this value; kinds without blocks recompute nothing. The reference stays valid. The time of
   /// `cheap` is that of CheapRecompute::recompute(), with the same costs as the passes. A load with refusals has none.
   /// `optimal` has the loads of `none`, because its steps depend on the schedule.
@@ -76,8 +84,7 @@ class LayerTable {
   };
   TensorRank& rank_of(int tensor);
   std::unique_ptr<Layer> make_layer(const Model& model, int number, const LayerContext& context) const;
-  /// With full recomputation. The blocks of a group share an all-gather; an automatic group, and one of a list by
-  /// stage, count as one block.
+  /// With full recomputation. The blocks of a group share an all-gather.
   LayerLoad full_load(const CostedLayer& layer, int tensor, bool sequence) const;
   LayerLoad cheap_load(int block, int tensor, const LayerContext& context);
   static LayerContext context_of(const TensorRank& rank, std::int64_t micro, bool sequence);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -42,9 +43,11 @@ struct LayerKinds {
   const std::vector<LayerLoad>&of_blocks, &of_others;
 };
 
-/// Sums of layers by kind; `blocks` and `others` are their numbers.
-StageLoads loads_of_stage(const StageClasses::Stage& stage, const LayerKinds& kinds, bool splits_backward) {
+/// Sums of layers by kind; `blocks` and `others` are their numbers. A backward follows that of the next stage without
+/// what R has repeated before, which is at most a group of the slowest blocks.
+StageLoads loads_of_stage(const StageClasses::Stage& stage, const LayerKinds& kinds, bool splits_backward, int group) {
   StageLoads out;
+  double slowest = 0; // of repeated blocks
   for (std::size_t kind = 0; kind < kinds.layers.size(); ++kind) {
     const cost::LayerTime& time = kinds.layers[kind].time;
     const LayerLoad &of_block = kinds.of_blocks[kind], &of_other = kinds.of_others[kind];
@@ -54,9 +57,12 @@ StageLoads loads_of_stage(const StageClasses::Stage& stage, const LayerKinds& ki
     out.forward += all * forward;
     out.backward += all * (input + (splits_backward ? 0 : weight)) + repeated;
     out.work += all * (forward + input + weight) + repeated;
+    if (blocks > 0) slowest = std::max(slowest, of_block.repeated.all_s());
     out.parameters += all * time.parameters;
     out.kept += blocks * of_block.kept.all() + others * of_other.kept.all();
   }
+  const int all_blocks = std::accumulate(stage.blocks.begin(), stage.blocks.end(), 0);
+  out.backward -= blocks_of_last_group(all_blocks, group) * slowest;
   if (stage.first_block >= 0) out.kept += kinds.of_blocks[static_cast<std::size_t>(stage.first_block)].group_bytes;
   return out;
 }
@@ -102,7 +108,7 @@ std::vector<PlanCosts::RankBounds> PlanCosts::bounds_of_ranks(const TrainingPlan
                          loads(plan, Recompute::none)};
   std::vector<StageLoads> stages;
   for (const StageClasses::Stage& stage : classes.stages)
-    stages.push_back(loads_of_stage(stage, kinds, mapping.splits_backward));
+    stages.push_back(loads_of_stage(stage, kinds, mapping.splits_backward, recompute_group(plan)));
   const std::vector<double>& tied_elements = layers_.tied_elements(plan.tensor);
   std::vector<RankBounds> out;
   for (const StageClasses::Rank& rank : classes.ranks) {

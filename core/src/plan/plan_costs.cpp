@@ -101,15 +101,17 @@ StageSums PlanCosts::make_sums(const TrainingPlan& plan, const PipelineShape& sh
   for (std::size_t at = 0; at < out.layers.size(); ++at) {
     const executor::StageLayers& of = out.layers[at];
     StageSums::Stage& stage = out.stages.emplace_back();
+    const int end = of.first + of.count, all_blocks = std::min(end, blocks.end) - std::max(of.first, blocks.begin);
+    const int early = blocks.has(end - 1) ? blocks_of_last_group(all_blocks, recompute_group(plan)) : 0;
     bool begins_group = true; // all blocks of the stage are one group at most
-    for (int number = of.first; number < of.first + of.count; ++number) {
+    for (int number = of.first; number < end; ++number) {
       const auto kind = static_cast<std::size_t>(layers_.kinds()[static_cast<std::size_t>(number)]);
       const CostedLayer& layer = layers[kind];
       const LayerLoad& load = (blocks.has(number) ? of_blocks : of_others)[kind];
       stage.forward += layer.time.forward;
       stage.input += layer.time.input;
       stage.weight += layer.time.weight;
-      stage.input += load.repeated;
+      (number < end - early ? stage.input : stage.recompute) += load.repeated;
       stage.kept.until_input += load.kept.until_input;
       stage.kept.until_weight += load.kept.until_weight;
       if (blocks.has(number) && begins_group) {
@@ -157,7 +159,7 @@ cost::PostedTimes PlanCosts::posted_times(const TrainingPlan& plan, const StageS
   cost::PostedTimes out;
   for (const StageSums::Stage& of : sums.stages)
     out.stages.push_back({of.forward_s(), of.input.all_s(), of.weight.all_s(), reduce_s(plan, of.parameters),
-                          gather_s(plan, of.parameters)});
+                          gather_s(plan, of.parameters), of.recompute.all_s()});
   for (int stage = 0; stage + 1 < static_cast<int>(sums.stages.size()); ++stage)
     out.links.push_back(link_time(plan, sums, stage));
   if (shards(plan) && has(plan, "parameters")) out.prefetch = static_cast<int>(request_.run.optimizer_core.prefetch);

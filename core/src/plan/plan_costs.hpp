@@ -62,6 +62,10 @@ class PlanCosts final : public PlanEvaluator {
   /// Whether balanced stages are others than even ones, or the space has no even ones.
   bool is_split_accepted(const TrainingPlan& plan);
   SplitSettings split_settings(const TrainingPlan& plan);
+  /// The blocks of a group, the last of which R repeats; 0: the code or the plan has no R.
+  int recompute_group(const TrainingPlan& plan) const {
+    return code_.recomputes_early ? layers_.blocks_of_group(plan.recompute) : 0;
+  }
   bool has(const TrainingPlan& plan, const char* shard) const;
   bool shards(const TrainingPlan& plan) const { return plan.data > 1 && !has(plan, "none"); }
 

@@ -64,12 +64,15 @@ PlanMemory::ProgramsKey PlanMemory::key_of(const config::RunConfig& run, int sch
 }
 
 /// Plans differ in their microbatches more often than in these less whole periods. What communicators guarantee
-/// (Programs::assumptions) decides on streams, not on memory.
+/// (Programs::assumptions) decides on streams, not on memory. Plans with all values of memory.recompute share programs
+/// without R, which changes no slot: B and I then recompute everything, in the same memory.
 const train::Programs& PlanMemory::lowered(const config::RunConfig& run, const Layout& layout, int schedule,
                                            const PipelineShape& shape) {
   return kept(lowered_, key_of(run, schedule, shape), [&] {
     const train::RankPlugins plugins(run, layout, 0, 1, log_);
-    return train::lower_programs(of_shape(run, shape), layout, plugins, schedules_.schedule(schedule, shape));
+    config::RunConfig keeps_all = of_shape(run, shape);
+    keeps_all.memory.recompute = {"none"};
+    return train::lower_programs(keeps_all, layout, plugins, schedules_.schedule(schedule, shape));
   });
 }
 

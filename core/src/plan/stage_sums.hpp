@@ -15,14 +15,14 @@ namespace triax::plan {
 
 struct StageSums {
   struct Stage {
-    cost::PassTime forward, input, weight; // per microbatch; `input` includes what is repeated before it
+    cost::PassTime forward, input, weight; // per microbatch; `input` includes what is repeated, but for R
+    cost::PassTime recompute;              // of R
     double parameters = 0, boundary_bytes = 0;
     KeptBytes kept; // at least
     int rank = 0;
-    double compute_s() const { return forward.compute_s + input.compute_s + weight.compute_s; }
-    double tensor_s() const { return forward.tensor_s + input.tensor_s + weight.tensor_s; }
+    double compute_s() const { return forward.compute_s + input.compute_s + weight.compute_s + recompute.compute_s; }
+    double tensor_s() const { return forward.tensor_s + input.tensor_s + weight.tensor_s + recompute.tensor_s; }
     double forward_s() const { return forward.all_s(); }
-    double backward_s() const { return input.all_s() + weight.all_s(); }
   };
   std::vector<Stage> stages;
   std::vector<double> rank_parameters; // by pipeline rank; tied ones on one rank count once

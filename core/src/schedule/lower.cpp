@@ -37,7 +37,7 @@ bool ends_backward(Kind kind) {
 class Lowering {
  public:
   Lowering(Rows rows, const Schedule& schedule, const PipelineShape& shape, bool forward_only, Boundaries boundaries,
-           Sharding sharding, int prefetch)
+           Sharding sharding, int prefetch, const std::vector<bool>& recomputes)
       : shape_(shape),
         stage_map_(schedule.stage_rank().at(0)),
         rows_(std::move(rows)),
@@ -45,7 +45,10 @@ class Lowering {
         forward_only_(forward_only),
         boundaries_(boundaries),
         sharding_(sharding),
-        prefetch_(prefetch) {
+        prefetch_(prefetch),
+        recomputes_(recomputes) {
+    TRIAX_REQUIRE(recomputes_.empty() || recomputes_.size() == static_cast<std::size_t>(stage_map_.stages()),
+                  "{} stages, recomputation of {}", stage_map_.stages(), recomputes_.size());
     of_rank_.resize(rows_.size());
     for (std::size_t rank = 0; rank < rows_.size(); ++rank)
       for (std::size_t at = 0; at < rows_[rank].size(); ++at) note_transfers(rows_[rank][at], ends_[rank][at]);
@@ -108,6 +111,7 @@ class Lowering {
       const Action& action = row[at];
       post_until(ends[at]);
       keep_weights(Kind::unshard, weights.gathered_before(at));
+      recompute(program, action);
       gather(program, action);
       program.add(kind_of(action.kind), action.stage, action.microbatch);
       keep_weights(Kind::reshard, weights.dropped_after(at));
@@ -123,6 +127,12 @@ class Lowering {
         if (gathers_updates(sharding_)) program.add_ending(Kind::gather_param, stage);
       }
     }
+  }
+
+  void recompute(RankLowering& program, const Action& action) const {
+    if (recomputes_.empty() || !recomputes_[static_cast<std::size_t>(action.stage)]) return;
+    if (begins_backward(kind_of(action.kind)))
+      program.add_recompute(action.stage, action.microbatch, action.kind == ComputeKind::backward_input);
   }
 
   /// Adds the gathers for the scattered tensors that the action reads.
@@ -146,6 +156,7 @@ class Lowering {
   Boundaries boundaries_;
   Sharding sharding_;
   int prefetch_;
+  std::vector<bool> recomputes_;               // by stage; empty: none
   std::vector<std::vector<Transfer>> of_rank_; // sends and receives of each rank, in the global order
 };
 
@@ -161,18 +172,18 @@ Rows rows_of(const Schedule& schedule, bool forward_only) {
 } // namespace
 
 std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape, Boundaries boundaries,
-                           Sharding sharding, int prefetch) {
-  return Lowering(rows_of(schedule, false), schedule, shape, false, boundaries, sharding, prefetch).run();
+                           Sharding sharding, int prefetch, const std::vector<bool>& recomputes) {
+  return Lowering(rows_of(schedule, false), schedule, shape, false, boundaries, sharding, prefetch, recomputes).run();
 }
 
 std::vector<Program> lower_forward_only(const Schedule& schedule, const PipelineShape& shape, Boundaries boundaries,
                                         Sharding sharding, int prefetch) {
-  return Lowering(rows_of(schedule, true), schedule, shape, true, boundaries, sharding, prefetch).run();
+  return Lowering(rows_of(schedule, true), schedule, shape, true, boundaries, sharding, prefetch, {}).run();
 }
 
 std::vector<RankSlots> count_slots(const Schedule& schedule, const PipelineShape& shape, bool forward_only,
                                    Boundaries boundaries, Sharding sharding, int prefetch) {
-  return Lowering(rows_of(schedule, forward_only), schedule, shape, forward_only, boundaries, sharding, prefetch)
+  return Lowering(rows_of(schedule, forward_only), schedule, shape, forward_only, boundaries, sharding, prefetch, {})
       .count();
 }
 

@@ -9,6 +9,10 @@
 // first compute action that ends later. So every wait is for something with an earlier time, and no order of a backend
 // can cause a deadlock. verify() checks this again, from the programs alone.
 //
+// R comes after the transfers that precede its B or I, so the receive of the gradient is posted before it, and the
+// gather of a scattered gradient comes after it. It waits for nothing that an earlier action has not waited for but the
+// weights that its B or I reads, so it can cause no deadlock, either.
+//
 // With scattered boundaries, a gather is directly before each pass that reads a tensor from another rank. It waits for
 // nothing that the pass does not wait for. All ranks of a tensor group run the same program, so they post the gathers
 // in the same order: a cycle through several of these ranks would be a cycle on each of them.
@@ -29,10 +33,12 @@ inline constexpr int kMaxRanks = 4096;
 /// One training step: REDUCE_GRAD directly after a stage's last backward; REDUCE_TIED, NORM and the stages' OPT_STEP at
 /// the end, each with its GATHER_PARAM if the ranks shard the optimizer's state. With Sharding::parameters, UNSHARD
 /// precedes the use of a stage's weights by `prefetch` uses (see kDefaultPrefetch). RESHARD follows the use, unless one
-/// of the next `prefetch` + 1 uses has the same stage.
+/// of the next `prefetch` + 1 uses has the same stage. `recomputes`: by stage, whether R precedes each B and I; empty:
+/// of none. No pass is between R and its B or I, so the rank keeps what R computes once, as without R, and all slots
+/// are the same.
 std::vector<Program> lower(const Schedule& schedule, const PipelineShape& shape,
                            Boundaries boundaries = Boundaries::whole, Sharding sharding = Sharding::none,
-                           int prefetch = kDefaultPrefetch);
+                           int prefetch = kDefaultPrefetch, const std::vector<bool>& recomputes = {});
 
 /// Evaluation: only the forwards, in the order of the rows, and UNSHARD and RESHARD as above.
 std::vector<Program> lower_forward_only(const Schedule& schedule, const PipelineShape& shape,

@@ -12,7 +12,7 @@ namespace triax::schedule {
 namespace {
 
 constexpr const char* kAnotherRun = "use the TOML and the --set of the run that was trained, or train again";
-constexpr std::size_t kPasses = 4; // F, B, I, W, in the order of Kind
+constexpr std::size_t kPasses = 5; // F, B, I, W, R, in the order of Kind
 
 /// 0 if there are no passes.
 double median(std::vector<double> values) {
@@ -33,7 +33,7 @@ std::vector<PassTimes> median_times(const MeasuredRows& rows, int stages) {
   std::vector<PassTimes> out;
   for (const auto& of : lengths) {
     const double whole = median(of[1]), input = median(of[2]);
-    out.push_back({median(of[0]), of[2].empty() ? whole : input, median(of[3])});
+    out.push_back({median(of[0]), of[2].empty() ? whole : input, median(of[3]), median(of[4])});
   }
   return out;
 }
@@ -45,6 +45,7 @@ std::vector<PassTimes> all_alike(std::span<const PassTimes> times) {
     mean.forward_ms += of.forward_ms / stages;
     mean.input_ms += of.input_ms / stages;
     mean.weight_ms += of.weight_ms / stages;
+    mean.recompute_ms += of.recompute_ms / stages;
   }
   return std::vector<PassTimes>(times.size(), mean);
 }

@@ -19,11 +19,14 @@ Program::Program(StageMap stage_map, int rank, std::vector<Slots> slots, std::ve
   TRIAX_REQUIRE(stages().size() == slots_.size(), "{} stages, slots of {}", stages().size(), slots_.size());
   Actions out;
   out.list = std::move(actions);
+  out.recomputes.resize(stages().size());
   out.label_at.reserve(out.list.size());
   for (const ProgramAction& action : out.list) {
     out.label_at.push_back(out.labels.size());
     const std::string label = action_text(action.kind, action.stage, action.microbatch);
     out.labels.insert(out.labels.end(), label.c_str(), label.c_str() + label.size() + 1);
+    if (action.kind == Kind::recompute && is_here(action.stage))
+      out.recomputes[static_cast<std::size_t>(stage_map_.number_on_rank(action.stage))] = true;
   }
   actions_ = std::make_shared<const Actions>(std::move(out));
 }
@@ -41,6 +44,11 @@ Program Program::with_slots(std::vector<Slots> slots) const {
 
 bool Program::has(Kind kind) const {
   return std::ranges::find(actions(), kind, &ProgramAction::kind) != actions().end();
+}
+
+bool Program::recomputes(int stage) const {
+  return is_here(stage) && !actions_->recomputes.empty() &&
+         actions_->recomputes[static_cast<std::size_t>(stage_map_.number_on_rank(stage))];
 }
 
 int Program::accumulator(int stage) const {
@@ -64,8 +72,7 @@ int Program::weight_slots() const {
 }
 
 int Program::slots(int stage, Pool pool) const {
-  TRIAX_REQUIRE(stage >= 0 && stage < stage_map_.stages() && stage_map_.rank_of(stage) == rank_,
-                "stage {} is not on this rank", stage);
+  TRIAX_REQUIRE(is_here(stage), "stage {} is not on this rank", stage);
   return slots_[static_cast<std::size_t>(stage_map_.number_on_rank(stage))][static_cast<std::size_t>(pool)];
 }
 

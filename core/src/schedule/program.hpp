@@ -58,6 +58,8 @@ class Program {
 
   std::span<const ProgramAction> actions() const { return actions_->list; }
   bool has(Kind kind) const;
+  /// Whether R precedes the backwards of a stage of this rank. If not, B and I recompute.
+  bool recomputes(int stage) const;
   /// Text of an action, NUL-terminated: "3F1".
   const char* label(ActionId action) const { return actions_->labels.data() + actions_->label_at.at(action); }
   const StageMap& stage_map() const { return stage_map_; }
@@ -84,7 +86,12 @@ class Program {
     std::vector<ProgramAction> list;
     std::vector<std::size_t> label_at;
     std::vector<char> labels;
+    std::vector<bool> recomputes; // by stage of the rank
   };
+
+  bool is_here(int stage) const {
+    return stage >= 0 && stage < stage_map_.stages() && stage_map_.rank_of(stage) == rank_;
+  }
 
   StageMap stage_map_;
   int rank_ = 0;

@@ -52,27 +52,35 @@ RankLowering::RankLowering(const StageMap& stage_map, int rank, bool forward_onl
       forward_only_(forward_only),
       boundaries_(boundaries),
       sharding_(sharding),
-      pools_(stage_map.stages_of(rank).size()) {}
+      pools_(stage_map.stages_of(rank).size()),
+      recomputes_(pools_.size()) {}
 
 Facts RankLowering::facts(int stage) const {
-  return facts_of(stage_map_, stage, boundaries_, forward_only_);
+  return facts_of(stage_map_, stage, boundaries_, forward_only_,
+                  recomputes_[static_cast<std::size_t>(stage_map_.number_on_rank(stage))]);
 }
 
-void RankLowering::add(Kind kind, int stage, int microbatch, int peer) {
+void RankLowering::add_recompute(int stage, int microbatch, bool is_split) {
+  recomputes_[static_cast<std::size_t>(stage_map_.number_on_rank(stage))] = true;
+  add_with(is_split ? kSplit : Facts{}, Kind::recompute, stage, microbatch, -1);
+}
+
+void RankLowering::add_with(Facts more, Kind kind, int stage, int microbatch, int peer) {
   ProgramAction action;
   action.kind = kind;
   action.stage = stage;
   action.microbatch = microbatch;
   action.peer = peer;
-  const Facts of_stage = facts(stage);
+  const Facts all = static_cast<Facts>(facts(stage) | more);
   for (const Use& use : rule(kind).fills)
-    if (use.condition.holds(of_stage)) fill(action, use);
-  for (const Pool pool : rule(kind).reads) read(action, pool);
+    if (use.condition.holds(all)) fill(action, use);
+  for (const Use& use : rule(kind).reads)
+    if (use.condition.holds(all)) read(action, use.pool);
   for (const Use& use : rule(kind).frees)
-    if (use.condition.holds(of_stage)) free(action, use.pool);
+    if (use.condition.holds(all)) free(action, use.pool);
   if (sharding_ == Sharding::parameters && reads_weights(kind)) use_weights(action);
   if (scatters_gradients(sharding_) && accumulates(kind) && accumulators_.find(stage) < 0) use_accumulator(action);
-  if (runs_layers(kind)) {
+  if (is_of_rows(kind)) { // and not R: the pass that follows it waits for no send of the pass before it, either
     for (SlotPool* pool : deferred_) pool->release_deferred();
     deferred_.clear();
   }

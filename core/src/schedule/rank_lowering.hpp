@@ -48,7 +48,9 @@ class RankLowering {
   /// The facts of a stage of this rank, in this program.
   Facts facts(int stage) const;
   /// An action of one microbatch; `peer` for transfers.
-  void add(Kind kind, int stage, int microbatch, int peer = -1);
+  void add(Kind kind, int stage, int microbatch, int peer = -1) { add_with({}, kind, stage, microbatch, peer); }
+  /// R of one microbatch; `is_split`: I follows, and not B.
+  void add_recompute(int stage, int microbatch, bool is_split);
   /// Adds an action of a stage or of the whole rank.
   void add_ending(Kind kind, int stage = -1);
   Program finish(Program::Posts posts = Program::Posts::one_by_one);
@@ -59,6 +61,7 @@ class RankLowering {
   SlotPool& pool_of(int stage, Pool pool) {
     return pools_[static_cast<std::size_t>(stage_map_.number_on_rank(stage))][static_cast<std::size_t>(pool)];
   }
+  void add_with(Facts more, Kind kind, int stage, int microbatch, int peer);
   void fill(ProgramAction& action, const Use& use);
   void read(ProgramAction& action, Pool pool);
   void free(const ProgramAction& action, Pool pool);
@@ -79,6 +82,7 @@ class RankLowering {
   Sharding sharding_;
   bool counts_only_ = false;
   std::vector<std::array<SlotPool, kPools>> pools_; // by stage of the rank
+  std::vector<bool> recomputes_;                    // by stage of the rank: R was added
   SlotPool accumulators_, weights_;                 // by stage
   std::vector<SlotPool*> deferred_;                 // pools with deferred releases
   std::vector<bool> open_;                          // by action: a transfer that no action has waited for

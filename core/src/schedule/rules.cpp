@@ -18,49 +18,55 @@ using enum Need::Where;
 // clang-format off
 // With scattered boundaries, a pass needs the gather in place of the receive.
 constexpr Condition kIfBeforeHere{kBeforeHere}, kIfAfterHere{kAfterHere}, kIfBeforeElsewhere{kBeforeElsewhere}, kIfAfterElsewhere{kAfterElsewhere};
-constexpr Condition kIfForwardOnly{kForwardOnly};
+constexpr Condition kIfForwardOnly{kForwardOnly}, kIfRecomputed{kRecomputed}, kIfNotRecomputed{0, kRecomputed}, kIfSplit{kSplit};
 constexpr Condition kIfReceivedF{kBeforeElsewhere, kScattered}, kIfGatheredF{kBeforeElsewhere | kScattered};
 constexpr Condition kIfReceivedB{kAfterElsewhere, kScattered}, kIfGatheredB{kAfterElsewhere | kScattered};
 
 constexpr Need kForwardNeeds[] = {{Kind::forward, stage_before, kIfBeforeHere}, {Kind::recv_f, here, kIfReceivedF}, {Kind::gather_f, here, kIfGatheredF}};
 constexpr Use  kForwardFills[] = {{stash_i}, {stash_w}, {output, 0, kIfAfterElsewhere},
                                   {input_f, +1, kIfAfterHere}, {input_i, +1, kIfAfterHere}, {input_w, +1, kIfAfterHere}};
-constexpr Pool kForwardReads[] = {input_f, input_i, input_w};
+constexpr Use  kForwardReads[] = {{input_f}, {input_i}, {input_w}};
 // In an evaluation, a forward also frees what backwards would free.
 constexpr Use  kForwardFrees[] = {{input_f}, {input_i, 0, kIfForwardOnly}, {input_w, 0, kIfForwardOnly}, {stash_i, 0, kIfForwardOnly}, {stash_w, 0, kIfForwardOnly}};
 
 // I may also compute gradients of parameters, so both I and W accumulate.
-constexpr Need kInputNeeds[] = {{Kind::forward, here}, {Kind::backward_input, stage_after, kIfAfterHere}, {Kind::recv_b, here, kIfReceivedB}, {Kind::gather_b, here, kIfGatheredB}};
-constexpr Use  kInputFills[] = {{stash_iw}, {gradient, -1, kIfBeforeHere}, {input_gradient, 0, kIfBeforeElsewhere}};
-constexpr Pool kInputReads[] = {input_i, input_w, stash_i, stash_w, gradient};
+constexpr Need kInputNeeds[] = {{Kind::forward, here}, {Kind::backward_input, stage_after, kIfAfterHere}, {Kind::recv_b, here, kIfReceivedB}, {Kind::gather_b, here, kIfGatheredB},
+                                  {Kind::recompute, here, kIfRecomputed}};
+constexpr Use  kInputFills[] = {{stash_iw, 0, kIfNotRecomputed}, {gradient, -1, kIfBeforeHere}, {input_gradient, 0, kIfBeforeElsewhere}};
+constexpr Use  kInputReads[] = {{input_i}, {input_w}, {stash_i}, {stash_w}, {stash_iw, 0, kIfRecomputed}, {gradient}};
 constexpr Use  kInputFrees[] = {{input_i}, {stash_i}, {gradient}};
 
 constexpr Need kWeightNeeds[] = {{Kind::backward_input, here}};
-constexpr Pool kWeightReads[] = {input_w, stash_w, stash_iw};
+constexpr Use  kWeightReads[] = {{input_w}, {stash_w}, {stash_iw}};
 constexpr Use  kWeightFrees[] = {{input_w}, {stash_w}, {stash_iw}};
 
 // B runs I, then W for each layer: the tensors of stash_iw are used before the next layer runs and need no slot.
 constexpr Use  kWholeFills[] = {{gradient, -1, kIfBeforeHere}, {input_gradient, 0, kIfBeforeElsewhere}};
-constexpr Pool kWholeReads[] = {input_i, input_w, stash_i, stash_w, gradient};
+constexpr Use  kWholeReads[] = {{input_i}, {input_w}, {stash_i}, {stash_w}, {gradient}};
 constexpr Use  kWholeFrees[] = {{input_i}, {input_w}, {stash_i}, {stash_w}, {gradient}};
+
+// R waits for no gradient, so it runs while the gradient is sent. What it computes and W reads has its slot from R on.
+constexpr Need kRecomputeNeeds[] = {{Kind::forward, here}};
+constexpr Use  kRecomputeFills[] = {{stash_iw, 0, kIfSplit}};
+constexpr Use  kRecomputeReads[] = {{input_i}, {input_w}, {stash_i}, {stash_w}};
 
 // A receive needs its send to have started. Both ends of an edge have the same order.
 constexpr Need kSendFNeeds[] = {{Kind::forward, here}};
-constexpr Pool kSendFReads[] = {output};
+constexpr Use  kSendFReads[] = {{output}};
 constexpr Use  kSendFFrees[] = {{output}};
 constexpr Need kRecvFNeeds[] = {{Kind::send_f, stage_before}};
 constexpr Use  kRecvFFills[] = {{input_f}, {input_i}, {input_w}};
 constexpr Need kSendBNeeds[] = {{Kind::backward_input, here}};
-constexpr Pool kSendBReads[] = {input_gradient};
+constexpr Use  kSendBReads[] = {{input_gradient}};
 constexpr Use  kSendBFrees[] = {{input_gradient}};
 constexpr Need kRecvBNeeds[] = {{Kind::send_b, stage_after}};
 constexpr Use  kRecvBFills[] = {{gradient}};
 
 // In place: the parts of the other ranks are added around this rank's part, which was received.
 constexpr Need kGatherFNeeds[] = {{Kind::recv_f, here}};
-constexpr Pool kGatherFReads[] = {input_f, input_i, input_w};
+constexpr Use  kGatherFReads[] = {{input_f}, {input_i}, {input_w}};
 constexpr Need kGatherBNeeds[] = {{Kind::recv_b, here}};
-constexpr Pool kGatherBReads[] = {gradient};
+constexpr Use  kGatherBReads[] = {{gradient}};
 constexpr Need kReduceNeeds[] = {{Kind::backward_input, here}, {Kind::backward_weight, here}};
 constexpr Need kTiedNeeds[] = {{Kind::reduce_grad, everywhere}};
 constexpr Need kNormNeeds[] = {{Kind::reduce_grad, everywhere}, {Kind::reduce_tied, everywhere}};
@@ -73,6 +79,7 @@ constexpr std::array<Rule, kKinds> kRules{{
     {Kind::backward,        "B",           Scope::microbatch, kCompute,  false, kInputNeeds,   kWholeFills,   kWholeReads,   kWholeFrees},
     {Kind::backward_input,  "I",           Scope::microbatch, kCompute,  false, kInputNeeds,   kInputFills,   kInputReads,   kInputFrees},
     {Kind::backward_weight, "W",           Scope::microbatch, kCompute,  false, kWeightNeeds,  {},            kWeightReads,  kWeightFrees},
+    {Kind::recompute,       "R",           Scope::microbatch, kCompute,  false, kRecomputeNeeds, kRecomputeFills, kRecomputeReads, {}},
     {Kind::send_f,          "SEND_F",      Scope::microbatch, kTransfer, false, kSendFNeeds,   {},            kSendFReads,   kSendFFrees},
     {Kind::recv_f,          "RECV_F",      Scope::microbatch, kTransfer, false, kRecvFNeeds,   kRecvFFills,   {},            {}},
     {Kind::send_b,          "SEND_B",      Scope::microbatch, kTransfer, false, kSendBNeeds,   {},            kSendBReads,   kSendBFrees},
@@ -160,8 +167,8 @@ Computing computing_of(Need need, int stage) noexcept {
 
 bool touches(Kind kind, Pool pool) noexcept {
   const Rule& of = rule(kind);
-  return std::ranges::find(of.reads, pool) != of.reads.end() ||
-         std::ranges::any_of(of.fills, [pool](const Use& use) { return use.stage_offset == 0 && use.pool == pool; });
+  const auto is_own = [pool](const Use& use) { return use.stage_offset == 0 && use.pool == pool; };
+  return std::ranges::any_of(of.reads, is_own) || std::ranges::any_of(of.fills, is_own);
 }
 
 std::string action_text(Kind kind, int stage, int microbatch) {

@@ -28,9 +28,10 @@ enum class Kind : std::uint8_t {
   backward,
   backward_input,
   backward_weight,
-  send_f, // the stage is the producer; to the rank of the next stage
-  recv_f, // the stage is the consumer
-  send_b, // the stage is the producer; to the rank of the previous stage
+  recompute, // repeats the part of the forward that B or I reads first; directly before it, see Stage::run()
+  send_f,    // the stage is the producer; to the rank of the next stage
+  recv_f,    // the stage is the consumer
+  send_b,    // the stage is the producer; to the rank of the previous stage
   recv_b,
   gather_f, // the stage is the consumer; gathers a scattered boundary, see Boundaries
   gather_b,
@@ -42,7 +43,7 @@ enum class Kind : std::uint8_t {
   unshard,      // all-gather of a stage's weights before passes that read them, see Sharding
   reshard       // drops them
 };
-inline constexpr int kKinds = 17;
+inline constexpr int kKinds = 18;
 
 /// How the tensors between two stages are sent. All ranks of a tensor group hold the same tensors. whole: each rank
 /// sends the whole tensor to the same tensor rank of the next stage. scattered: each rank sends its part, one of t, and
@@ -99,14 +100,16 @@ enum class Scope : std::uint8_t { microbatch, stage, rank };
 /// its position among them, and is complete only when an action waits for it.
 enum class StreamClass : std::uint8_t { compute, transfer };
 
-/// The facts that are true of a stage and its program: a set of those below. The parts of rules have conditions on
-/// them, so that one table serves all modes.
+/// The facts that are true of a stage and its program, and for R of its action: a set of those below. The parts of
+/// rules have conditions on them, so that one table serves all modes.
 using Facts = std::uint8_t;
 inline constexpr Facts kBeforeHere = 1,  // the stage before exists, and is on this rank
     kBeforeElsewhere = 2,                // it exists, and is on another rank
     kAfterHere = 4, kAfterElsewhere = 8, // the same of the stage after
     kScattered = 16,                     // boundaries are scattered
-    kForwardOnly = 32;                   // the program is an evaluation
+    kForwardOnly = 32,                   // the program is an evaluation
+    kRecomputed = 64,                    // R precedes each B and I of the stage
+    kSplit = 128;                        // of R: I follows, and not B
 
 /// The facts that must hold, and those that must not.
 struct Condition {
@@ -122,7 +125,7 @@ struct Need {
   Condition condition = {};
 };
 
-/// A pool that an action fills or frees: of the stage of the action, or of a neighbour stage on the same rank.
+/// A pool that an action fills, reads or frees: of the stage of the action, or of a neighbour stage on the same rank.
 struct Use {
   Pool pool;
   int stage_offset = 0;
@@ -137,7 +140,7 @@ struct Rule {
   bool joins; // completes on no pipeline rank before it has started on all of them
   std::span<const Need> needs;
   std::span<const Use> fills; // the slot is taken when the action starts or is posted
-  std::span<const Pool> reads;
+  std::span<const Use> reads;
   std::span<const Use> frees; // when the action has finished
 };
 
@@ -150,15 +153,23 @@ std::optional<Kind> kind_named(std::string_view name) noexcept;
 inline Kind kind_of(ComputeKind kind) noexcept {
   return static_cast<Kind>(kind);
 }
-/// F, B, I, W.
-inline bool runs_layers(Kind kind) noexcept {
+/// F, B, I, W: the actions of rows.
+inline bool is_of_rows(Kind kind) noexcept {
   return kind <= Kind::backward_weight;
+}
+/// F, B, I, W and R: passes.
+inline bool runs_layers(Kind kind) noexcept {
+  return kind <= Kind::recompute;
 }
 /// B, I, W: they add to gradients of parameters.
 inline bool accumulates(Kind kind) noexcept {
-  return runs_layers(kind) && kind != Kind::forward;
+  return is_of_rows(kind) && kind != Kind::forward;
 }
-/// F, B, I.
+/// B, I: they begin a backward, and read what R has computed.
+inline bool begins_backward(Kind kind) noexcept {
+  return kind == Kind::backward || kind == Kind::backward_input;
+}
+/// F, B, I, R.
 inline bool reads_weights(Kind kind) noexcept {
   return runs_layers(kind) && kind != Kind::backward_weight;
 }
@@ -221,10 +232,11 @@ class StageMap {
 };
 
 /// All facts of a stage in a program.
-inline Facts facts_of(const StageMap& stage_map, int stage, Boundaries boundaries, bool forward_only) {
+inline Facts facts_of(const StageMap& stage_map, int stage, Boundaries boundaries, bool forward_only, bool recomputed) {
   Facts out = stage_map.facts(stage);
   if (boundaries == Boundaries::scattered) out |= kScattered;
   if (forward_only) out |= kForwardOnly;
+  if (recomputed) out |= kRecomputed;
   return out;
 }
 

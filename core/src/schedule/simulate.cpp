@@ -10,17 +10,20 @@ namespace triax::schedule {
 
 namespace {
 
-double duration(const ProgramAction& action, const Costs& costs) {
+double duration(const Program& program, const ProgramAction& action, const Costs& costs) {
   const auto stage = static_cast<std::size_t>(action.stage); // not of actions of a rank
+  const auto within = [&] { return program.recomputes(action.stage) ? 0 : costs.times[stage].recompute_ms; };
   switch (action.kind) {
     case Kind::forward:
       return costs.times[stage].forward_ms;
     case Kind::backward_input:
-      return costs.times[stage].input_ms;
+      return costs.times[stage].input_ms + within();
     case Kind::backward_weight:
       return costs.times[stage].weight_ms;
     case Kind::backward:
-      return costs.times[stage].input_ms + costs.times[stage].weight_ms;
+      return costs.times[stage].input_ms + costs.times[stage].weight_ms + within();
+    case Kind::recompute:
+      return costs.times[stage].recompute_ms;
     case Kind::reduce_grad:
       return costs.stages.empty() ? 0 : costs.stages[stage].reduce_ms;
     case Kind::opt_step:
@@ -57,6 +60,8 @@ std::int64_t change(const ProgramAction& action, const PassBytes& of) {
       return of.input;
     case Kind::backward_weight:
       return of.weight;
+    case Kind::recompute:
+      return 0;
     default:
       return of.input + of.weight;
   }
@@ -79,7 +84,7 @@ class RankTally {
     for (const int stage : program_.stages()) {
       const PassTimes& of = costs_.times[static_cast<std::size_t>(stage)];
       const Passes& passes = passes_of(stage);
-      time_span.work += passes.forward * of.forward_ms + passes.input * of.input_ms +
+      time_span.work += passes.forward * of.forward_ms + passes.input * (of.input_ms + of.recompute_ms) +
                         passes.weight * of.weight_ms; // products, because summing single times would round more
     }
   }
@@ -132,7 +137,7 @@ Simulation simulate(std::span<const Program> programs, const Costs& costs) {
   Simulation out;
   out.actions = Graph(programs, free).times([&](std::size_t rank, std::size_t at) {
     const ProgramAction& action = programs[rank].actions()[at];
-    return Graph::Lengths{duration(action, costs), link(action, costs)};
+    return Graph::Lengths{duration(programs[rank], action, costs), link(action, costs)};
   });
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
     for (const Graph::Time& time : out.actions[rank]) out.step_ms = std::max(out.step_ms, time.end);

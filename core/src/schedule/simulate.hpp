@@ -25,13 +25,15 @@
 
 namespace triax::schedule {
 
-/// Times of one microbatch on one stage. A whole backward takes the sum of input and weight.
+/// Times of one microbatch on one stage. A whole backward takes the sum of input and weight. recompute_ms: of R; in a
+/// program without R, B and I take so much longer.
 struct PassTimes {
-  double forward_ms = 0, input_ms = 0, weight_ms = 0;
+  double forward_ms = 0, input_ms = 0, weight_ms = 0, recompute_ms = 0;
 };
 
 /// Change of the memory that a rank keeps, by one pass of one microbatch. A forward adds; the other passes free; the
-/// sum is 0. Memory is added at the start of a pass and freed at its end.
+/// sum is 0. R changes nothing: what it computes is shared. Memory is added at the start of a pass and freed at its
+/// end.
 struct PassBytes {
   std::int64_t forward = 0, input = 0, weight = 0;
 };

@@ -23,14 +23,14 @@ struct Span {
 };
 
 struct Timeline {
-  enum class Unit { pass, ms }; // pass: the time of one F, I or W; B takes two
+  enum class Unit { pass, ms }; // pass: the time of one F, I, W or R; B takes two
   PipelineShape shape;
   StageMap stage_map;
   Unit unit = Unit::ms;
   std::vector<std::vector<Span>> rows; // by rank, in running order; any clock, but the same for all ranks
 };
 
-/// Simulated timeline of the passes (F, B, I and W) of the programs.
+/// Simulated timeline of the passes (F, B, I, W and R) of the programs.
 Timeline planned(std::span<const Program> programs, const Simulation& simulation, const PipelineShape& shape,
                  Timeline::Unit unit);
 

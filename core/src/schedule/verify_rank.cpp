@@ -74,6 +74,7 @@ class RankCheck {
       check_waits(at, actions[at]);
       check_slots(at, actions[at]);
       check_cap(at, actions[at]);
+      if (actions[at].kind == Kind::recompute) check_next_pass(at, actions[at]);
     }
     check_end();
     stage_slots_.check_end(violations_);
@@ -87,7 +88,17 @@ class RankCheck {
     int index;
   };
 
-  Facts facts(int stage) const { return facts_of(stage_map_, stage, program_.boundaries(), purpose_.forward_only); }
+  Facts facts(int stage) const {
+    return facts_of(stage_map_, stage, program_.boundaries(), purpose_.forward_only, program_.recomputes(stage));
+  }
+  /// Those of the stage of a known action, and those of the action.
+  Facts facts(const ProgramAction& action) {
+    if (rule(action.kind).scope == Scope::rank) return 0;
+    const bool is_split = action.kind == Kind::recompute &&
+                          tally(Kind::backward, action.stage, action.microbatch).count == 0 &&
+                          tally(Kind::backward_input, action.stage, action.microbatch).count > 0;
+    return static_cast<Facts>(facts(action.stage) | (is_split ? kSplit : 0));
+  }
 
   /// Number among the rank's stages; -1: not on this rank.
   int local(int stage) const {
@@ -133,6 +144,7 @@ class RankCheck {
     if (repeats(action.kind)) return;
     if (action.kind == Kind::backward) {
       whole_[static_cast<std::size_t>(local(action.stage))] = true;
+      count_one(Kind::backward, action.stage, action.microbatch, at);
       if (note_as(Kind::backward_input, at, action)) note_as(Kind::backward_weight, at, action);
     } else {
       note_as(action.kind, at, action);
@@ -268,17 +280,19 @@ class RankCheck {
   }
 
   void check_slots(std::size_t at, const ProgramAction& action) {
+    const Facts all = facts(action);
     for (const Use& use : rule(action.kind).fills) {
-      if (!use.condition.holds(facts(action.stage))) continue;
+      if (!use.condition.holds(all)) continue;
       const int slot = (use.stage_offset == 0 ? action.own : action.handed)[static_cast<std::size_t>(use.pool)];
       fill(at, {action.stage + use.stage_offset, use.pool, slot}, action);
     }
-    for (const Pool pool : rule(action.kind).reads) {
-      const int slot = action.own[static_cast<std::size_t>(pool)];
-      if (slot >= 0 || there(pool, action.stage)) read(at, {action.stage, pool, slot}, action);
+    for (const Use& use : rule(action.kind).reads) {
+      const int slot = action.own[static_cast<std::size_t>(use.pool)];
+      if (use.condition.holds(all) && (slot >= 0 || there(use.pool, action.stage)))
+        read(at, {action.stage, use.pool, slot}, action);
     }
     for (const Use& use : rule(action.kind).frees)
-      if (use.condition.holds(facts(action.stage)))
+      if (use.condition.holds(all))
         if (SlotState* state = state_of({action.stage, use.pool, action.own[static_cast<std::size_t>(use.pool)]}))
           state->holds = -1;
     stage_slots_.check(at, violations_);
@@ -327,6 +341,17 @@ class RankCheck {
     if (!rule(action.kind).joins || count_pending_ == 0) return;
     const auto first = std::ranges::find(pending_, true) - pending_.begin();
     refuse(Rule::joined, at, {ref_of(static_cast<std::size_t>(first))});
+  }
+
+  /// All passes of the rank share the memory into which R writes.
+  void check_next_pass(std::size_t at, const ProgramAction& action) {
+    const std::span<const ProgramAction> actions = program_.actions();
+    std::size_t next = at + 1;
+    while (next < actions.size() && !runs_layers(actions[next].kind)) ++next;
+    if (next == actions.size()) return refuse(Rule::next_pass, at);
+    const ProgramAction& pass = actions[next];
+    if (!begins_backward(pass.kind) || pass.stage != action.stage || pass.microbatch != action.microbatch)
+      refuse(Rule::next_pass, at, {ref_of(next)});
   }
 
   void check_cap(std::size_t at, const ProgramAction& action) {

@@ -232,7 +232,7 @@ class RowsCheck {
 
   void check_order(const Entry& entry, const Action& action) {
     for (const Need& need : rule(kind_of(action.kind)).needs) {
-      if (need.where != Need::Where::here || !runs_layers(need.kind)) continue;
+      if (need.where != Need::Where::here || !is_of_rows(need.kind)) continue;
       const Entry& needed = entry_of(need, action);
       if (needed.position > entry.position)
         violations_.push_back({.rule = Rule::before, .at = ref_of(entry, action), .others = {ref_of(needed)}});

@@ -18,6 +18,8 @@ const char* made_by(Kind kind) {
       return "backward";
     case Kind::backward_input:
       return "input gradient";
+    case Kind::recompute:
+      return "recomputation";
     default:
       return "weight gradient";
   }
@@ -131,6 +133,11 @@ class Words {
       case Rule::within_cap:
         return text("more than {} microbatch chunk{} in flight on its rank", of_.wanted,
                     of_.wanted == 1 ? " is" : "s are");
+      case Rule::next_pass:
+        return text("the next pass of the rank must be the backward of stage {}, microbatch {}, but {}", of_.at.stage,
+                    of_.at.microbatch,
+                    of_.others.empty() ? "there is none"
+                                       : text("it is {}, at {}", action_text(other()), locator_.here(other())));
       case Rule::reached:
         return text("it waits for {} at {}, which is never reached", action_text(other()), locator_.there(other()));
       case Rule::no_cycle:

@@ -69,6 +69,7 @@ struct Violation {
     before,     // others: the needed action, without a position if it is missing
     ascending,  // others: the action that is out of order
     within_cap, // wanted: the maximum
+    next_pass,  // others: the pass that comes next; empty: there is none
     // a transfer and its other end
     to_another_rank,   // has: 1 if its neighbour stage exists, on the same rank; wanted: offset of this stage
     to_the_right_rank, // has: its peer, wanted: the rank of the stage

@@ -124,7 +124,7 @@ class Check {
     if (!wrong.empty()) return refuse(wrong);
     if (!run_.eval.sample.empty()) ask_text_sample();
     Programs programs = make_programs(run_, layout_, *plugins_, schedule);
-    if (wrong = choose_steps(run_, layout_, *plugins_, programs); !wrong.empty()) return refuse(wrong);
+    if (wrong = choose_steps(run_, layout_, *plugins_, schedule, programs); !wrong.empty()) return refuse(wrong);
     out_.recomputation = recomputation_of(programs);
     out_.balance = balance_of(run_, plugins_->model(), programs.training);
     plan_pipeline_ranks(programs, planned_pipeline_ranks(programs));

@@ -3,6 +3,7 @@
 #include "train/rank_setup.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "executor/recompute_groups.hpp"
 #include "schedule/lower.hpp"
@@ -59,6 +60,22 @@ std::vector<executor::StageRecompute> recompute_of(const config::RunConfig& run,
       for (const ChosenBlock& block : programs.chosen[static_cast<std::size_t>(stage)])
         how.chosen.push_back(block.steps);
     if (how.chosen.empty()) how.blocks = Recompute::none; // everything is kept
+  }
+  return out;
+}
+
+/// By stage, whether R precedes its backwards. A backward begins with the last layer of its stage. Other layers
+/// recompute later, in the same memory, so R cannot.
+std::vector<bool> recomputes_early(const config::RunConfig& run, const Model& model,
+                                   const std::vector<std::vector<ChosenBlock>>& chosen) {
+  const executor::LayerRange blocks = executor::recomputed_layers(model, true);
+  std::vector<bool> out;
+  for (const executor::StageLayers& of : split_of(run, model)) {
+    const std::size_t stage = out.size();
+    const Recompute how = run.memory.recompute_of(static_cast<int>(stage));
+    const bool has_choice = !chosen.empty() && !chosen[stage].empty() && !chosen[stage].back().steps.steps.empty();
+    const bool recomputes = how == Recompute::optimal ? has_choice : how != Recompute::none;
+    out.push_back(recomputes && blocks.has(of.first + of.count - 1));
   }
   return out;
 }
@@ -147,13 +164,14 @@ Schedule schedule_of(const config::RunConfig& run, const RankPlugins& plugins, c
 }
 
 Programs lower_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
-                        const Schedule& schedule) {
+                        const Schedule& schedule, std::vector<std::vector<ChosenBlock>> chosen) {
   const PipelineShape shape = pipeline_shape(run);
   const schedule::Boundaries crossing = boundaries(run);
   const auto prefetch = static_cast<int>(run.optimizer_core.prefetch);
-  return {schedule::lower(schedule, shape, crossing, sharding(run), prefetch),
+  return {schedule::lower(schedule, shape, crossing, sharding(run), prefetch,
+                          recomputes_early(run, plugins.model(), chosen)),
           schedule::lower_forward_only(schedule, shape, crossing, sharding(run), prefetch),
-          assumptions_of(run, layout, plugins, layer_context(run, plugins.model(), layout, 0))};
+          assumptions_of(run, layout, plugins, layer_context(run, plugins.model(), layout, 0)), std::move(chosen)};
 }
 
 ProgramSlots count_slots(const config::RunConfig& run, const Schedule& schedule) {
@@ -165,9 +183,9 @@ ProgramSlots count_slots(const config::RunConfig& run, const Schedule& schedule)
 }
 
 Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
-                       const Schedule& schedule) {
+                       const Schedule& schedule, std::vector<std::vector<ChosenBlock>> chosen) {
   const PipelineShape shape = pipeline_shape(run);
-  Programs out = lower_programs(run, layout, plugins, schedule);
+  Programs out = lower_programs(run, layout, plugins, schedule, std::move(chosen));
   for (const bool forward_only : {false, true}) {
     const std::vector<schedule::Violation> violations =
         schedule::verify(forward_only ? out.evaluation : out.training, {shape, forward_only}, out.assumptions);

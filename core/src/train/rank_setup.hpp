@@ -47,9 +47,10 @@ struct Programs {
   /// By stage and block; empty for stages without memory.recompute = "optimal". choose_steps() sets it.
   std::vector<std::vector<ChosenBlock>> chosen{};
 };
-/// Not verified; the schedule must have passed check_schedule().
+/// Not verified; the schedule must have passed check_schedule(). `chosen`: as Programs::chosen; it decides which stages
+/// with "optimal" have R. R precedes the backwards of a stage that recomputes something of its last layer.
 Programs lower_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
-                        const Schedule& schedule);
+                        const Schedule& schedule, std::vector<std::vector<ChosenBlock>> chosen = {});
 /// The pools of each rank's programs in what lower_programs() returns, in less time.
 struct ProgramSlots {
   std::vector<schedule::RankSlots> training, evaluation;
@@ -57,7 +58,7 @@ struct ProgramSlots {
 ProgramSlots count_slots(const config::RunConfig& run, const Schedule& schedule);
 /// The same as lower_programs(), verified. Throws Error with the first violation and the number of others.
 Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
-                       const Schedule& schedule);
+                       const Schedule& schedule, std::vector<std::vector<ChosenBlock>> chosen = {});
 
 /// The request for the state of a rank that generates (run.generate), with its communicators' guarantees. `layout` and
 /// `model` must outlive it.

@@ -305,26 +305,33 @@ Refusals check_recompute_steps(const config::RunConfig& run, const Layout& layou
 }
 
 Refusals choose_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
-                      Programs& programs) {
-  return choose(run, layout, plugins, programs, 0, programs.training.size());
+                      const Schedule& schedule, Programs& programs) {
+  if (!has_choice(run)) return {};
+  Refusals wrong = choose(run, layout, plugins, programs, 0, programs.training.size());
+  if (wrong.empty()) programs = make_programs(run, layout, plugins, schedule, std::move(programs.chosen));
+  return wrong;
 }
 
 Programs chosen_programs(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
                          const Schedule& schedule, Store& store, Deadline deadline) {
   Programs out = make_programs(run, layout, plugins, schedule);
   if (!has_choice(run)) return out;
-  Refusals wrong = check_recompute_steps(run, layout, plugins);
-  const auto pipeline =
-      static_cast<std::size_t>(layout.group(rank, layout.axes_dividing({Divides::layers})).group_rank);
-  const std::string key = text("train/recomputed/{}", pipeline);
-  const bool chooses = first_ranks(layout).at(pipeline) == rank;
-  if (wrong.empty() && chooses) wrong = choose(run, layout, plugins, out, pipeline, 1);
-  if (!wrong.empty()) throw to_error(wrong);
-  if (chooses)
-    store.set(key, packed_choice(out.chosen));
-  else
-    out.chosen = unpacked_choice(store.get(key, deadline));
-  return out;
+  if (const Refusals wrong = check_recompute_steps(run, layout, plugins); !wrong.empty()) throw to_error(wrong);
+  const auto key = [](std::size_t pipeline) { return text("train/recomputed/{}", pipeline); };
+  const std::vector<int> first = first_ranks(layout);
+  if (const auto own = std::ranges::find(first, rank); own != first.end()) {
+    const auto pipeline = static_cast<std::size_t>(own - first.begin());
+    const Refusals wrong = choose(run, layout, plugins, out, pipeline, 1);
+    if (!wrong.empty()) throw to_error(wrong);
+    store.set(key(pipeline), packed_choice(out.chosen));
+  }
+  std::vector<std::vector<ChosenBlock>> all(static_cast<std::size_t>(pipeline_shape(run).stages()));
+  for (std::size_t pipeline = 0; pipeline < first.size(); ++pipeline) {
+    std::vector<std::vector<ChosenBlock>> given = unpacked_choice(store.get(key(pipeline), deadline));
+    for (const int stage : out.training[pipeline].stages())
+      all[static_cast<std::size_t>(stage)] = std::move(given.at(static_cast<std::size_t>(stage)));
+  }
+  return make_programs(run, layout, plugins, schedule, std::move(all));
 }
 
 Refusals check_budget(const config::RunConfig& run, const Programs& programs, const RankPlan& plan) {

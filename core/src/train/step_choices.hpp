@@ -15,14 +15,15 @@ namespace triax::train {
 /// solver. None if no stage has "optimal".
 Refusals check_recompute_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins);
 
-/// Sets Programs::chosen. The choice depends on the run, its plugins and the cluster file only, and is made for the
+/// Sets Programs::chosen, and lowers `schedule` again with the choice: R is in the programs of stages whose last block
+/// recomputes something. The choice depends on the run, its plugins and the cluster file only, and is made for the
 /// first of the ranks that have the same stages. Refuses a budget that the least choice of a rank exceeds.
 Refusals choose_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
-                      Programs& programs);
+                      const Schedule& schedule, Programs& programs);
 
-/// make_programs() with the choice for the stages of this rank. The first rank with these stages chooses; the others
-/// take its choice from the job's store, until the deadline: ranks that repeat different collectives would wait for
-/// each other indefinitely. Throws what check_recompute_steps() and choose_steps() refuse.
+/// make_programs() with the choice. For each stage, the first rank that has it chooses, and the others take its choice
+/// from the job's store, until the deadline: ranks that repeat different collectives would wait for each other
+/// indefinitely. Throws what check_recompute_steps() and choose_steps() refuse.
 Programs chosen_programs(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
                          const Schedule& schedule, Store& store, Deadline deadline);
 
