@@ -235,6 +235,10 @@ Its refusals are those of the import, and nothing is left either:
   broken: has neither model.safetensors nor model.safetensors.index.json
     name the folder of a model that transformers has saved
   [2]
+  $ mkdir lacking; cp $reference/gpt2-odd/model.safetensors lacking; import lacking --tokenizer byte --prompt "ab"
+  lacking/config.json: does not exist
+    name the folder of a model that transformers has saved
+  [2]
   $ find temporary
   temporary
 
