@@ -110,6 +110,20 @@ Lists of token ids, on one line each:
   $ tokens() { python3 -c 'import json, sys; of = json.load(sys.stdin)
   > print(*([of["prompt_tokens"]] if sys.argv[1] == "prompt" else [[s["tokens"], s["reason"]] for s in of["samples"]]))' "$1"; }
 
+Each flag of sampling alone changes the choice. With the first three, only the most probable token is left:
+
+  $ sampled() { triax generate run.toml --prompt "1 12 13 " --max-tokens 6 --json "$@" 2> /dev/null | tokens samples; }
+  $ sampled > greedy
+  $ for flags in '--top-k 1' '--top-p 0.001' '--min-p 1'; do sampled --temperature 50 --seed 4 $flags | diff greedy -; done
+  $ sampled --temperature 50 --seed 4 | diff -q greedy - > /dev/null
+  [1]
+  $ sampled --temperature 50 --seed 4 > four; sampled --temperature 50 --seed 4 | diff four -
+  $ sampled --temperature 50 --seed 5 | diff -q four - > /dev/null
+  [1]
+  $ sampled --temperature 0.001 --seed 4 | diff greedy -
+  $ sampled --repetition-penalty 1000
+  [[52, 53, 54, 56, 55, 48], 'length']
+
 Without the training data, the tokenizer must be named:
 
   $ mkdir away && mv text.* away
@@ -219,6 +233,10 @@ Its refusals are those of the import, and nothing is left either:
   broken/config.json: unknown = 1 is an unknown key of GPT2LMHeadModel
     if it does not change what the model computes: --ignore unknown, a flag of triax import hf
   broken: has neither model.safetensors nor model.safetensors.index.json
+    name the folder of a model that transformers has saved
+  [2]
+  $ mkdir lacking; cp $reference/gpt2-odd/model.safetensors lacking; import lacking --tokenizer byte --prompt "ab"
+  lacking/config.json: does not exist
     name the folder of a model that transformers has saved
   [2]
   $ find temporary

@@ -43,6 +43,10 @@
   $ triax import hf $reference/gpt2-odd --output x --run x.toml --model sched-gpipe
   {plugins}/sched-gpipe.so: sched-gpipe is a plugin of kind scheduler; kind model is needed
   [2]
+  $ triax import hf $reference/llama-tied --output x --run x.toml --model model-gpt
+  {source}/tests/hf/reference/llama-tied/config.json: model-gpt does not have the architecture LlamaForCausalLM
+    it has GPT2LMHeadModel; leave out --model to search all model plugins
+  [2]
   $ triax import hf $reference/gpt2-odd --output odd/ --run x.toml
   odd: already exists
     remove it, or name another folder

@@ -36,6 +36,11 @@ Llama, Mistral, Qwen2 and Qwen3 are models of one plugin. A separate head, group
   $ triax export hf llama llama-again | head -1
   llama-again: LlamaForCausalLM, 16,620 parameters in 21 tensors, 66.5 kB
 
+The plugin may be named:
+
+  $ triax import hf $reference/llama-tied --output named --run named.toml --model model-llama | head -1
+  named: LlamaForCausalLM as model-llama, 1,344 parameters in 11 tensors, 6.07 kB
+
 An export has the architecture that the weights came from, or another one with the same layers:
 
   $ triax import hf $reference/mistral-grouped --output mistral --run mistral.toml > out.txt

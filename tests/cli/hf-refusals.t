@@ -242,6 +242,42 @@ Masks of early versions may have any type:
     download the folder again, or name another
   [2]
 
+  $ faulty; : > $one; import
+  bad/model-00001-of-00004.safetensors: is too short for a header
+    the file is not a safetensors file, or was damaged: restore it, or use another
+  [2]
+  $ faulty gpt2-inner; rm bad/model.safetensors; mkdir bad/model.safetensors; import
+  bad/model.safetensors: is a folder, not a regular file
+    download the folder again, or name another
+  [2]
+  $ faulty; header $one 'entries["__metadata__"]["format"] = 3'; import
+  bad/model-00001-of-00004.safetensors: __metadata__ is not an object of texts
+    the file is not a safetensors file, or was damaged: restore it, or use another
+  [2]
+
+A clone without git-lfs has a small text in the place of each large file:
+
+  $ pointer() { printf 'version https://git-lfs.github.com/spec/v1\noid sha256:%064d\nsize 4992\n' 0 > "$1"; }
+  $ faulty; pointer $one; import
+  bad/model-00001-of-00004.safetensors: is a pointer of Git LFS, not the file itself
+    git lfs pull downloads the file
+  [2]
+  $ faulty; pointer bad/tokenizer.json; import
+  bad/tokenizer.json: is a pointer of Git LFS, not the file itself
+    git lfs pull downloads the file
+  [2]
+  $ faulty; pointer bad/model.safetensors.index.json; import
+  bad/model.safetensors.index.json: is a pointer of Git LFS, not the file itself
+    git lfs pull downloads the file
+  [2]
+
+A head that is not the token table is a parameter that the model does not have:
+
+  $ faulty gpt2-inner; header bad/model.safetensors 'entries["lm_head.weight"] = {"dtype": "F32", "shape": [29, 10], "data_offsets": [5412, 6572]}'; head -c 1160 /dev/zero >> bad/model.safetensors; import
+  bad/model.safetensors: tensor "lm_head.weight" differs from "transformer.wte.weight", which model-gpt uses for both
+    the model is not tied: use a model plugin that has both tensors
+  [1]
+
 ## The index
 
   $ faulty; sed -i 's/"transformer.wte.weight": "model-00001/"transformer.wte.weight": "model-00002/' bad/*.index.json; import

@@ -275,6 +275,8 @@ The output of an import says how to prepare data with it, or why Triax cannot us
   with-known: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
   with-known.toml: a run that begins with it
   Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer with-known/hf/tokenizer.json, and PREFIX as data.path
+  $ triax import hf model --output with-name --run with-name.toml --data not-there/text | tail -n +3
+  Before it trains, it needs data: triax data prepare --input TEXT --output not-there/text --tokenizer with-name/hf/tokenizer.json
   $ python3 - << 'END'
   > import json
   > model = json.load(open("model/tokenizer.json"))["model"]

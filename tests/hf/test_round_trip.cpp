@@ -86,6 +86,20 @@ TEST(Import, CarriesOtherFilesAlong) {
   EXPECT_FALSE(std::filesystem::exists(folder / "other/special_tokens_map.json"));
 }
 
+TEST(Import, CarriesEveryFileOfATokenizerAlong) {
+  const test::TempFolder folder;
+  std::filesystem::copy(reference("gpt2-inner"), folder / "model");
+  for (const char* name :
+       {"tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "tokenizer.model", "added_tokens.json",
+        "special_tokens_map.json", "chat_template.jinja", "chat_template.json", "generation_config.json"})
+    test::write_file(folder / "model" / name, text("{} of the model\n", name));
+  const std::vector<std::string> carried = import_model(folder / "model", folder / "imported").files;
+  EXPECT_EQ(carried.size(), 10u);
+  EXPECT_EQ(export_model(folder / "imported", {.folder = folder / "exported"}).files, carried);
+  for (const std::string& name : carried)
+    EXPECT_EQ(test::read_file(folder / "exported" / name), name + " of the model\n");
+}
+
 /// 16-bit weights are widened, and are the same after rounding again.
 TEST(Import, WidensSixteenBits) {
   const test::TempFolder folder;

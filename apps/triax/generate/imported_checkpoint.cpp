@@ -6,7 +6,10 @@
 
 #include "checkpoint/manifest.hpp"
 #include "common/refuse.hpp"
+#include "config/run_files.hpp"
+#include "hf/model_config.hpp"
 #include "hf/model_import.hpp"
+#include "hf/model_tensors.hpp"
 
 namespace triax::app {
 
@@ -27,9 +30,13 @@ Refusals of_import(const Refusals& refusals) {
 } // namespace
 
 bool is_model_folder(const std::string& folder) {
-  std::error_code unreadable;
-  return !folder.empty() && fs::exists(fs::path(folder) / "config.json", unreadable) &&
-         !fs::exists(fs::path(folder) / checkpoint::kManifestFile, unreadable);
+  const auto has = [&](const char* name) {
+    std::error_code unreadable;
+    return fs::exists(fs::path(folder) / name, unreadable);
+  };
+  if (folder.empty() || has(checkpoint::kManifestFile)) return false;
+  if (has(hf::kConfigFile)) return true;
+  return (has(hf::kSingleFile) || has(hf::kIndexFile)) && !has(config::kCheckpointFolder);
 }
 
 std::vector<config::Diagnostic> ImportedCheckpoint::import(const std::string& model) {

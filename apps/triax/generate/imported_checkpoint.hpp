@@ -15,7 +15,7 @@
 
 namespace triax::app {
 
-/// A folder with a config.json that is not a checkpoint.
+/// A folder with a config.json that is not a checkpoint, or with weights alone, whose import says what it lacks.
 bool is_model_folder(const std::string& folder);
 
 class ImportedCheckpoint {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "checkpoint/checkpoint_verbs.hpp"
@@ -56,17 +57,23 @@ std::string tokenizer_flags(const hf::ImportedModel& made, std::ostream& out) {
   }
 }
 
-/// Prints the next step: prepare the data.
-void print_data_step(const hf::ImportedModel& made, std::ostream& out) {
+/// Prints the next step: prepare the data, whose prefix may have been named.
+void print_data_step(const hf::ImportedModel& made, const std::string& named, std::ostream& out) {
   const std::string flags = tokenizer_flags(made, out);
-  const std::string step = flags.empty()
-                               ? "make token files with its tokenizer, as docs/models.md says, and name their "
-                                 "PREFIX as data.path"
-                               : text(
-                                     "triax data prepare --input TEXT --output PREFIX {}, and PREFIX as "
-                                     "data.path",
-                                     flags);
+  std::string step;
+  if (flags.empty()) {
+    step = "make token files with its tokenizer, as docs/models.md says, and name their PREFIX as data.path";
+    if (!named.empty()) step = text("make the token files {} with its tokenizer, as docs/models.md says", named);
+  } else {
+    step = text("triax data prepare --input TEXT --output {} {}", named.empty() ? "PREFIX" : named, flags);
+    if (named.empty()) step += ", and PREFIX as data.path";
+  }
   out << printable_line("Before it trains, it needs data: " + step) << '\n';
+}
+
+bool has_data(const ImportArguments& arguments) {
+  std::error_code unknown;
+  return !arguments.data.empty() && std::filesystem::exists(arguments.data + ".bin", unknown);
 }
 
 void print_imported(const ImportArguments& arguments, const hf::ImportedModel& made) {
@@ -78,7 +85,7 @@ void print_imported(const ImportArguments& arguments, const hf::ImportedModel& m
       << printable_line(text("{}: a run that begins with it", arguments.run)) << '\n';
   if (!hf::has_tokenizer(made.files))
     out << printable_line(text("No tokenizer files: the model's folder does not have {}", hf::kTokenizerFiles)) << '\n';
-  if (arguments.data.empty()) print_data_step(made, out);
+  if (!has_data(arguments)) print_data_step(made, arguments.data, out);
 }
 
 int import_model(const ImportArguments& arguments) {

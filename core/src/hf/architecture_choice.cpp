@@ -37,6 +37,14 @@ bool is_of(const HfArchitecture& architecture, const ModelConfig& config) {
   return architecture.name == config.architectures.front();
 }
 
+/// The plugin that the user named does not have the architecture.
+[[noreturn]] void refuse_plugin(const ModelConfig& config, const MappedPlugin& plugin) {
+  std::vector<std::string> known;
+  for (const HfArchitecture& each : plugin.architectures) known.push_back(each.name);
+  throw Error(text("{} does not have {}", plugin.name, wanted_text(config)), config.file.string(),
+              text("it has {}; leave out --model to search all model plugins", listed(known)));
+}
+
 [[noreturn]] void refuse_unknown(const ModelConfig& config, const std::vector<MappedPlugin>& candidates,
                                  const std::vector<std::string>& notes) {
   std::vector<std::string> known;
@@ -79,6 +87,7 @@ ArchitectureChoice choose_architecture(const ModelConfig& config, const std::str
   for (const MappedPlugin& candidate : candidates)
     for (std::size_t i = 0; i < candidate.architectures.size(); ++i)
       if (is_of(candidate.architectures[i], config)) fitting.push_back({candidate, i});
+  if (fitting.empty() && !model.empty()) refuse_plugin(config, candidates.front());
   if (fitting.empty()) refuse_unknown(config, candidates, notes);
   if (fitting.size() > 1) refuse_several(config, fitting);
   return std::move(fitting.front());

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "checkpoint/weights.hpp"
+#include "hf/lfs_pointer.hpp"
 #include "os/input_file.hpp"
 #include "os/path_names.hpp"
 #include "triax/error.hpp"
@@ -37,6 +38,7 @@ std::vector<std::string> carried_files(const std::filesystem::path& folder) {
     if (!os::is_there(file)) continue;
     const std::string problem = os::why_not_a_file(file);
     if (!problem.empty()) throw Error(problem, file.string(), "remove it, or restore it");
+    refuse_lfs_pointer(os::InputFile(file), file);
     out.emplace_back(name);
   }
   return out;

@@ -40,6 +40,8 @@ constexpr std::array kCommonKeys = {"_name_or_path",
                                     "transformers\\.js_config",
                                     "transformers_version",
                                     "unk_token_id",
+                                    "unsloth_fixed", // notes of a program that publishes models again
+                                    "unsloth_version",
                                     "use_cache"};
 
 /// Parameters of generating, which early versions of transformers wrote to config.json.

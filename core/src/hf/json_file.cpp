@@ -5,6 +5,7 @@
 
 #include "base/bytes_text.hpp"
 #include "hf/hints.hpp"
+#include "hf/lfs_pointer.hpp"
 #include "os/input_file.hpp"
 #include "triax/error.hpp"
 
@@ -12,6 +13,7 @@ namespace triax::hf {
 
 Json read_json_file(const std::filesystem::path& path, std::uint64_t max_bytes) {
   const os::InputFile file(path, kNameModelFolder);
+  refuse_lfs_pointer(file, path);
   if (file.bytes() > max_bytes)
     throw Error(text("has {}, but at most {} are read", bytes_text(file.bytes()), bytes_text(max_bytes)), path.string(),
                 kDamagedFile);

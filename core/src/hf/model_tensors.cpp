@@ -11,6 +11,7 @@
 #include "base/printable.hpp"
 #include "hf/hints.hpp"
 #include "hf/json_file.hpp"
+#include "hf/lfs_pointer.hpp"
 #include "os/open_files.hpp"
 #include "os/path_names.hpp"
 #include "triax/error.hpp"
@@ -128,6 +129,7 @@ void ModelTensors::add_indexed_files(const fs::path& index) {
 
 void ModelTensors::add_file(const fs::path& path, const std::map<std::string, std::string>* index) {
   os::InputFile file(path, kDownloadAgain);
+  refuse_lfs_pointer(file, path);
   checkpoint::SafetensorsHeader header = checkpoint::read_header(file, path);
   const auto add = [&](auto& entry, auto& all) {
     const std::string name = entry.name;

@@ -49,8 +49,10 @@ HfArchitecture gpt2_architecture() {
                    {.key = "scale_attn_by_inverse_layer_idx", .absent = "false", .values = {{"false", ""}}},
                    {.key = "reorder_and_upcast_attn", .absent = "false", .values = {{"false", ""}}},
                    {.key = "add_cross_attention", .absent = "false", .values = {{"false", ""}}}},
+          // The last three are of early versions, which wrote them to the larger models of GPT-2.
           .ignored_keys = {"initializer_range", "summary_type", "summary_use_proj", "summary_activation",
-                           "summary_proj_to_labels", "summary_first_dropout"},
+                           "summary_proj_to_labels", "summary_first_dropout", "n_special", "predict_special_tokens",
+                           "output_past"},
           .optional_prefix = "transformer.",
           .copies = {{"lm_head.weight", kTokens}},
           .ignored_tensors = {"transformer.h.{}.attn.bias", "transformer.h.{}.attn.masked_bias"}}; // causal masks
