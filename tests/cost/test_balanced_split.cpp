@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cost/balanced_split.hpp"
+#include "cost/equal_block_split.hpp"
 
 namespace triax::cost {
 namespace {
@@ -71,6 +72,38 @@ TEST(BalancedSplit, IsBruteForce) {
     uneven += found != even_split(problem);
   }
   EXPECT_GT(uneven, 100);
+}
+
+/// Not only as good: of equally good splits, it is the one of the dynamic programs.
+TEST(BalancedSplit, OfEqualBlocksIsThatOfTheDynamicPrograms) {
+  std::mt19937 random(2);
+  const auto number = [&random](std::int64_t below) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(below));
+  };
+  int uneven = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const std::int64_t most = round % 3 == 0 ? 3 : 1'000'000; // small numbers: many are equal, and some are 0
+    const auto load = [&] { return StageLoad{number(most), number(most), number(most)}; };
+    SplitProblem problem;
+    problem.has_before = round % 5 != 0;
+    problem.has_after = round % 7 != 0;
+    if (problem.has_before) problem.before = load();
+    if (problem.has_after) problem.after = load();
+    problem.stages = 1 + static_cast<int>(number(12));
+    problem.blocks.assign(static_cast<std::size_t>(problem.stages + number(40)), load());
+    ASSERT_TRUE(has_equal_blocks(problem));
+    const Split found = equal_block_split(problem);
+    ASSERT_EQ(found, programmed_split(problem)) << round;
+    uneven += found != even_split(problem);
+  }
+  EXPECT_GT(uneven, 500);
+}
+
+TEST(BalancedSplit, BlocksAreEqualIfAllLoadsAre) {
+  SplitProblem problem{{{1, 2, 3}, {1, 2, 3}}, {}, {}, true, true, 1};
+  EXPECT_TRUE(has_equal_blocks(problem));
+  problem.blocks.back().flight_bytes = 4;
+  EXPECT_FALSE(has_equal_blocks(problem));
 }
 
 SplitProblem alike(int blocks, int stages, StageLoad block, StageLoad before, StageLoad after) {

@@ -14,6 +14,7 @@
 #include "cost/planned_run.hpp"
 #include "plan/link_traffic.hpp"
 #include "train/preflight.hpp"
+#include "train/rank_setup.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::plan {
@@ -73,6 +74,34 @@ TEST_F(LinkTraffic, ByAxisIsThatOfTriaxCheck) {
         run.optimizer_core.shard = shard;
         compare_with_check(run, text(" p {} t {} d {} shard {} sequence {}", p, t, d, shard, sequence));
       }
+}
+
+/// Of 250 tokens, the last of four tensor ranks has fewer rows than the others.
+TEST_F(LinkTraffic, TensorRanksWithEqualLayersArePlannedOnce) {
+  run_.parallel.pipeline = 2;
+  run_.parallel.tensor = 4;
+  run_.parallel.data = 2;
+  const Layout layout = train::layout_of(run_);
+  const train::RankPlugins plugins(run_, layout, 0, 1, null_log());
+  const train::Programs programs = train::lower_programs(run_, layout, plugins, plugins.rows());
+  const train::Placement placement = train::choose_placement(run_);
+  const std::vector<int> all = {0, 1};
+  const train::Preflight each = train::plan_under(run_, placement, null_log(), programs, all, train::PlannedRanks::all),
+                         some = train::plan_under(run_, placement, null_log(), programs, all,
+                                                  train::PlannedRanks::all_that_differ);
+  ASSERT_TRUE(each.refusals.empty() && some.refusals.empty());
+  EXPECT_EQ(each.plans.size(), 8U);
+  EXPECT_LT(some.plans.size(), 8U);
+  const auto by_rank = [](const train::Preflight& checked) {
+    std::map<int, std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t, std::uint64_t>>> out;
+    for (const train::RankPlan& plan : checked.plans)
+      for (std::size_t at = 0; at < plan.ranks.size(); ++at)
+        for (const report::GroupTraffic& of : plan.traffic[at])
+          out[plan.ranks[at]].emplace_back(of.group, of.ops, of.bytes_out, of.bytes_in);
+    return out;
+  };
+  EXPECT_EQ(by_rank(some).size(), 16U);
+  EXPECT_EQ(by_rank(some), by_rank(each));
 }
 
 /// p = 2, t = 2, d = 2: of nodes with two devices, tensor groups are on one; with four, pipeline ranks are apart.

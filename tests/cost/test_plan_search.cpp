@@ -110,6 +110,23 @@ TEST_F(PlanSearch, TheBoundOfMemoryIsNeverAboveIt) {
   }
 }
 
+/// What an evaluator keeps of other plans, and schedules of another evaluator, change no bit of a time.
+TEST_F(PlanSearch, ATimeDoesNotDependOnThePlansBefore) {
+  const SearchRequest asked = request(4, kEverything);
+  PlanCosts all(asked, code_, null_log());
+  const std::vector<TrainingPlan> plans = all_plans(asked.space);
+  int compared = 0;
+  for (std::size_t at = 0; at < plans.size(); ++at) {
+    const std::optional<PlanTime> kept = all.time(plans[at]);
+    if (!kept || at % 149 != 0) continue;
+    PlanCosts fresh(asked, code_, null_log()), sharing(asked, code_, null_log(), &all.schedules());
+    EXPECT_EQ(kept->step(), fresh.time(plans[at]).value().step()) << keys_text(asked, plans[at]);
+    EXPECT_EQ(kept->step(), sharing.time(plans[at]).value().step()) << keys_text(asked, plans[at]);
+    ++compared;
+  }
+  EXPECT_GT(compared, 5);
+}
+
 TEST_F(PlanSearch, TheSweepIsBruteForce) {
   std::vector<std::uint64_t> limits = {2'500'000, kEverything};
   if (test::kSanitized) limits.pop_back();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cost/posted_pipeline.hpp"
@@ -126,6 +127,56 @@ TEST(PostedPipeline, ExtrapolationEqualsTheFullRun) {
           EXPECT_NEAR(*std::ranges::max_element(few.reductions), end, 1e-9 * end)
               << of.scheduler << " p " << p << " prefetch " << prefetch << " periods " << periods;
         }
+}
+
+/// The same numbers, not only nearly: a walk that is kept gives a search the same times as a new one.
+TEST(PostedPipeline, KeptPassesGiveTheTimesOfANewWalk) {
+  for (const Case& of : kCases)
+    for (const int periods : {2, 9, 40}) {
+      const PipelineShape shape{4, of.chunks, periods * 4};
+      std::list<std::pair<int, PostedRows>> made;
+      const auto rows = [&](const PipelineShape& cut) -> const PostedRows* {
+        for (const auto& [microbatches, kept] : made)
+          if (microbatches == cut.microbatches) return &kept;
+        return &made.emplace_back(cut.microbatches, rows_of(of.scheduler, cut)).second;
+      };
+      PostedTimes times = uneven_times(shape, 0.0625, 0.125);
+      PostedPasses passes(times);
+      for (const double reduce_s : {0.0, 0.5, 3.0, 100.0, 0.5}) {
+        std::vector<double> reductions;
+        for (PostedTimes::Stage& stage : times.stages)
+          reductions.push_back(stage.reduce_s = reduce_s * static_cast<double>(1 + reductions.size() % 3));
+        const PostedEnds kept = passes.ends(rows, shape, reductions), again = posted_ends(rows, shape, times);
+        EXPECT_EQ(kept.passes, again.passes) << of.scheduler << ' ' << periods << ' ' << reduce_s;
+        EXPECT_EQ(kept.reductions, again.reductions) << of.scheduler << ' ' << periods << ' ' << reduce_s;
+      }
+    }
+}
+
+/// Each tensor is written before it is read, once, and its slot holds no other until then.
+TEST(PostedPipeline, PassesFollowWhatTheyRead) {
+  for (const Case& of : kCases) {
+    const PostedRows rows = rows_of(of.scheduler, {4, of.chunks, 12});
+    std::vector<bool> is_written(static_cast<std::size_t>(rows.slots), false);
+    for (const PostedRows::Pass& pass : rows.passes) {
+      if (pass.reads >= 0) {
+        ASSERT_TRUE(is_written[static_cast<std::size_t>(pass.reads)]) << of.scheduler;
+        is_written[static_cast<std::size_t>(pass.reads)] = false;
+      }
+      if (pass.writes < 0) continue;
+      ASSERT_FALSE(is_written[static_cast<std::size_t>(pass.writes)]) << of.scheduler;
+      is_written[static_cast<std::size_t>(pass.writes)] = true;
+    }
+    EXPECT_EQ(std::ranges::count(is_written, true), 0) << of.scheduler;
+    EXPECT_EQ(rows.ended_stages.size(), static_cast<std::size_t>(rows.shape.stages())) << of.scheduler;
+  }
+}
+
+TEST(PostedPipeline, RowsThatWaitForEachOtherAreRefused) {
+  Schedule schedule({2, 1, 1}, {0, 1});
+  schedule.row(0) = {backward(0, 0), forward(0, 0)};
+  schedule.row(1) = {forward(1, 0), backward(1, 0)};
+  EXPECT_THROW(PostedRows(schedule, {2, 1, 1}), Error);
 }
 
 TEST(PostedPipeline, SlowerLinksNeverMakeAStepShorter) {

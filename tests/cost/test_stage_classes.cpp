@@ -45,6 +45,20 @@ TEST_F(StageClassesOf, StagesCountTheirLayersByKind) {
   EXPECT_THAT(all.stages, Each(Field(&StageClasses::Stage::first_block, 1)));
 }
 
+/// Neighbours with as many layers, but of other kinds, or of which another one can be repeated.
+TEST_F(StageClassesOf, StagesWithOtherLayersAreOtherClasses) {
+  const StageMapping mapping{{{0, 3}, {3, 2}, {5, 2}, {7, 3}}, {0, 1, 2, 3}, {0, 1, 2, 3}, false};
+  const std::vector<int> kinds{0, 1, 1, 1, 1, 1, 3, 1, 1, 2};
+  const StageClasses all = classes_of(model_, kinds, mapping.even, mapping);
+  ASSERT_EQ(all.stages.size(), 4u);
+  EXPECT_THAT(all.stages[2].blocks, ElementsAre(0, 1, 0, 1));
+  const StageMapping ends{{{0, 5}, {5, 5}}, {0, 1}, {0, 1}, false};
+  const std::vector<int> alike(10, 0); // the first and the last layer are no blocks
+  EXPECT_EQ(classes_of(model_, alike, ends.even, ends).stages.size(), 1u);
+  const StageMapping shifted{{{0, 2}, {2, 2}, {4, 6}}, {0, 1, 2}, {0, 1, 2}, false};
+  EXPECT_EQ(classes_of(model_, alike, shifted.even, shifted).stages.size(), 3u);
+}
+
 /// Of the equal ranks 1 and 2, the second waits for more stages.
 TEST_F(StageClassesOf, EqualRanksAreOneWithTheMostStagesBefore) {
   const StageClasses all = classes({0, 1, 2, 3}, {0, 1, 2, 3});

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "schedule/lower.hpp"
 #include "schedule/rows.hpp"
 #include "schedule/verify.hpp"
@@ -142,6 +146,22 @@ const Case kCases[] = {
 };
 INSTANTIATE_TEST_SUITE_P(All, Rows, ::testing::ValuesIn(kCases),
                          [](const auto& of) { return std::string(of.param.name); });
+
+/// It reads no action: these rows are wrong.
+TEST(StageMapOfRows, IsJudgedWithoutActions) {
+  const auto judged = [](const PipelineShape& shape, const std::vector<int>& stage_rank) {
+    const Schedule schedule = schedule_of(shape, stage_rank, std::vector<std::string>(2, "0B0"));
+    return std::pair(reasons(schedule::verify_stage_map(schedule, shape)), reasons(schedule::verify(schedule, shape)));
+  };
+  EXPECT_TRUE(judged({2, 1, 1}, {0, 1}).first.empty());
+  EXPECT_FALSE(judged({2, 1, 1}, {0, 1}).second.empty());
+  const std::vector<std::vector<int>> wrong_maps = {{0}, {0, 2}, {0, -1}, {1, 1}};
+  for (const std::vector<int>& wrong : wrong_maps) {
+    const auto [of_map, of_all] = judged({2, 1, 1}, wrong);
+    EXPECT_FALSE(of_map.empty());
+    EXPECT_EQ(of_map, of_all);
+  }
+}
 
 TEST(VerifyRows, RefusesSlicesAndMissingRows) {
   const PipelineShape shape{1, 1, 1};

@@ -187,8 +187,8 @@ std::vector<config::Diagnostic> diagnose(const Refusals& refusals, const plan::S
 
 /// `run` must outlive the request.
 plan::SpaceRequest space_of(const config::RunConfig& run, const cost::Cluster& cluster,
-                            const SearchArguments& arguments, Log& log) {
-  const std::vector<config::PluginChoice> schedules = plan::schedulers_beside(run);
+                            const SearchArguments& arguments, const std::vector<config::PluginChoice>& schedules,
+                            Log& log) {
   std::vector<std::string> names;
   names.reserve(schedules.size());
   for (const config::PluginChoice& choice : schedules) names.push_back(choice.name);
@@ -203,7 +203,7 @@ plan::SearchRequest request_of(const config::RunConfig& run, const cost::Cluster
   const std::vector<config::PluginChoice> schedules = plan::schedulers_beside(run);
   const std::uint64_t reserve = reserve_of(arguments);
   const auto memory = static_cast<std::uint64_t>(cluster.device.memory_bytes.value);
-  const plan::SpaceRequest space = space_of(run, cluster, arguments, log);
+  const plan::SpaceRequest space = space_of(run, cluster, arguments, schedules, log);
   if (gpus_of(run, arguments) > train::kMaxWorld) refusals.add(too_many(gpus_of(run, arguments)));
   if (reserve >= memory) refusals.add(no_memory_left(arguments, memory));
   plan::SearchRequest request{run,
@@ -299,10 +299,12 @@ int search_run(const cost::Cluster& cluster, const SearchArguments& arguments) {
                     arguments.json);
       return kFailed;
     }
-    const Refusals why =
-        report.least
-            ? nothing_fits(report)
-            : all_refused(report, accepted_gpus(report, space_of(*loaded.run, cluster, arguments, *log), *log));
+    const Refusals why = report.least
+                             ? nothing_fits(report)
+                             : all_refused(report, accepted_gpus(report,
+                                                                 space_of(*loaded.run, cluster, arguments,
+                                                                          plan::schedulers_beside(*loaded.run), *log),
+                                                                 *log));
     return refuse(diagnose(why, request, loaded), arguments.json, kFailed);
   }
   if (report.result.stopped)

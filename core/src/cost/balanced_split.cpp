@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "cost/equal_block_split.hpp"
+
 namespace triax::cost {
 
 namespace {
@@ -136,7 +138,7 @@ std::vector<std::int64_t> even_split(const SplitProblem& problem) {
 
 /// Each criterion has its own dynamic program, because a maximum says nothing of the stages below it: a split that is
 /// best in all criteria may begin with stages that are not.
-std::vector<std::int64_t> balanced_split(const SplitProblem& problem) {
+std::vector<std::int64_t> programmed_split(const SplitProblem& problem) {
   const Partition partition(problem);
   const auto time = [&partition](int stage, int begin, int end) { return partition.time(stage, begin, end); };
   BoundarySearch by_time(partition, quality_of(problem, even_split(problem)).time);
@@ -154,6 +156,10 @@ std::vector<std::int64_t> balanced_split(const SplitProblem& problem) {
       },
       std::plus<>());
   return rest.split();
+}
+
+std::vector<std::int64_t> balanced_split(const SplitProblem& problem) {
+  return has_equal_blocks(problem) ? equal_block_split(problem) : programmed_split(problem);
 }
 
 std::vector<std::int64_t> stage_times(const SplitProblem& problem, const std::vector<std::int64_t>& split) {

@@ -43,8 +43,10 @@ struct SplitQuality {
 
 /// Blocks of each stage, as many as possible the same, larger stages first.
 std::vector<std::int64_t> even_split(const SplitProblem& problem);
-/// Blocks of each stage; no other split is better.
+/// Blocks of each stage; no other split is better. Equal blocks take microseconds (equal_block_split.hpp).
 std::vector<std::int64_t> balanced_split(const SplitProblem& problem);
+/// The same by dynamic programming, for any blocks.
+std::vector<std::int64_t> programmed_split(const SplitProblem& problem);
 
 SplitQuality quality_of(const SplitProblem& problem, const std::vector<std::int64_t>& split);
 /// Time of each stage.

@@ -14,204 +14,160 @@ namespace {
 
 using Pass = PostedRows::Pass;
 
-bool makes_input(ComputeKind kind) {
-  return kind == ComputeKind::backward || kind == ComputeKind::backward_input;
-}
-bool ends_backward(ComputeKind kind) {
-  return kind == ComputeKind::backward || kind == ComputeKind::backward_weight;
-}
-
-/// The position of the last backward of each stage in a row; -1: not in the row.
-std::vector<std::ptrdiff_t> last_backwards(const std::vector<Pass>& row, int stages) {
-  std::vector<std::ptrdiff_t> out(static_cast<std::size_t>(stages), -1);
-  for (std::size_t at = 0; at < row.size(); ++at)
-    if (ends_backward(row[at].kind)) out[static_cast<std::size_t>(row[at].stage)] = static_cast<std::ptrdiff_t>(at);
-  return out;
-}
-
-/// Walks the rows of all ranks as far as their inputs have arrived.
-class PostedWalk {
+/// Seconds of the passes of each stage, by kind.
+class PassLengths {
  public:
-  PostedWalk(const PostedRows& rows, const PostedTimes& times)
-      : rows_(rows),
-        times_(times),
-        microbatches_(static_cast<std::size_t>(rows.shape.microbatches)),
-        arrived_f_(static_cast<std::size_t>(rows.shape.stages()) * microbatches_, kNotYet),
-        arrived_b_(arrived_f_.size(), kNotYet),
-        ranks_(rows.rows.size()) {
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      ranks_[rank].last_backward = last_backwards(rows.rows[rank], rows.shape.stages());
-      if (times.prefetch >= 0) gather_lists(rank);
+  PassLengths(const PostedRows& rows, const PostedTimes& times)
+      : stages_(times.stages.size()), seconds_(kComputeKinds * stages_), recompute_s_(seconds_.size()) {
+    for (std::size_t at = 0; at < stages_; ++at) {
+      const PostedTimes::Stage& of = times.stages[at];
+      const double before = at > 0 && rows.stage_rank[at] != rows.stage_rank[at - 1] ? times.links[at - 1].gather_s : 0,
+                   after = at + 1 < stages_ && rows.stage_rank[at] != rows.stage_rank[at + 1] ? times.links[at].gather_s
+                                                                                              : 0;
+      seconds(ComputeKind::forward, at) = of.forward_s + before;
+      seconds(ComputeKind::backward, at) = of.input_s + of.weight_s + after;
+      seconds(ComputeKind::backward_input, at) = of.input_s + after;
+      seconds(ComputeKind::backward_weight, at) = of.weight_s;
+      for (const ComputeKind kind : {ComputeKind::backward, ComputeKind::backward_input})
+        recompute_s_[index(kind, at)] = of.recompute_s;
     }
   }
-
-  PostedEnds run() {
-    std::vector<std::size_t> ready;
-    for (std::size_t rank = ranks_.size(); rank > 0; --rank) ready.push_back(rank - 1);
-    std::swap(ready_, ready);
-    while (!ready_.empty()) {
-      const std::size_t rank = ready_.back();
-      ready_.pop_back();
-      advance(rank);
-    }
-    PostedEnds out;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      const Rank& of = ranks_[rank];
-      if (of.at < rows_.rows[rank].size()) throw Error(text("rank {} cannot complete its row", rank));
-      out.passes.push_back(of.free_s);
-      out.reductions.push_back(std::max(of.free_s, of.reduced_s));
-    }
-    return out;
+  double of(const Pass& pass) const { return seconds_[index(pass.kind, static_cast<std::size_t>(pass.stage))]; }
+  /// Of what runs before the pass, also while its gradient is on its way.
+  double recompute_of(const Pass& pass) const {
+    return recompute_s_[index(pass.kind, static_cast<std::size_t>(pass.stage))];
   }
 
  private:
-  static constexpr double kNotYet = -1;
-
-  struct Rank {
-    std::size_t at = 0;
-    double free_s = 0;                         // end of the last pass
-    double nic_s = 0;                          // when its NIC has sent all messages
-    double posts_s = 0;                        // when the reductions and gathers that are posted have ended
-    double reduced_s = 0;                      // when the last reduction has
-    const double* waits_for = nullptr;         // an arrival
-    std::vector<std::ptrdiff_t> last_backward; // by stage
-    std::vector<std::vector<int>> gathered;    // stages whose weights are gathered before a pass
-    std::vector<double> weights_s;             // by stage: when its weights are there
-  };
-
-  void gather_lists(std::size_t rank) {
-    std::vector<Action> row;
-    for (const Pass& pass : rows_.rows[rank]) row.push_back({pass.kind, 0, pass.stage, pass.microbatch, 0});
-    schedule::WeightUses uses(row, times_.prefetch);
-    for (std::size_t at = 0; at < row.size(); ++at) {
-      ranks_[rank].gathered.push_back(uses.gathered_before(at));
-      uses.dropped_after(at);
-    }
-    ranks_[rank].weights_s.resize(static_cast<std::size_t>(rows_.shape.stages()));
+  static constexpr std::size_t kComputeKinds = 4;
+  std::size_t index(ComputeKind kind, std::size_t stage) const {
+    return static_cast<std::size_t>(kind) * stages_ + stage;
   }
+  double& seconds(ComputeKind kind, std::size_t stage) { return seconds_[index(kind, stage)]; }
 
-  std::size_t index(int stage, int microbatch) const {
-    return static_cast<std::size_t>(stage) * microbatches_ + static_cast<std::size_t>(microbatch);
-  }
-  const LinkTime& link(int stage) const { return times_.links[static_cast<std::size_t>(stage)]; }
-  bool is_elsewhere(int one, int other) const {
-    return rows_.stage_rank[static_cast<std::size_t>(one)] != rows_.stage_rank[static_cast<std::size_t>(other)];
-  }
-
-  /// Null: the pass reads nothing of another stage.
-  double* arrival_of(const Pass& pass) {
-    if (pass.kind == ComputeKind::forward)
-      return pass.stage == 0 ? nullptr : &arrived_f_[index(pass.stage, pass.microbatch)];
-    const bool reads = makes_input(pass.kind) && pass.stage + 1 < rows_.shape.stages();
-    return reads ? &arrived_b_[index(pass.stage, pass.microbatch)] : nullptr;
-  }
-
-  double length_of(const Pass& pass) const {
-    const PostedTimes::Stage& of = times_.stages[static_cast<std::size_t>(pass.stage)];
-    switch (pass.kind) {
-      case ComputeKind::forward:
-        return of.forward_s +
-               (pass.stage > 0 && is_elsewhere(pass.stage, pass.stage - 1) ? gather_s(pass.stage - 1) : 0);
-      case ComputeKind::backward_weight:
-        return of.weight_s;
-      default: {
-        const bool gathers = pass.stage + 1 < rows_.shape.stages() && is_elsewhere(pass.stage, pass.stage + 1);
-        return of.input_s + (pass.kind == ComputeKind::backward ? of.weight_s : 0) +
-               (gathers ? gather_s(pass.stage) : 0);
-      }
-    }
-  }
-  double gather_s(int stage) const { return link(stage).gather_s; }
-
-  void advance(std::size_t rank) {
-    Rank& of = ranks_[rank];
-    const std::vector<Pass>& row = rows_.rows[rank];
-    for (; of.at < row.size(); ++of.at) {
-      const Pass& pass = row[of.at];
-      const double* arrival = arrival_of(pass);
-      if (arrival && *arrival == kNotYet) {
-        of.waits_for = arrival;
-        return;
-      }
-      double ready = of.free_s;
-      if (times_.prefetch >= 0) ready = std::max(ready, gathered_s(of, pass));
-      if (makes_input(pass.kind)) ready += times_.stages[static_cast<std::size_t>(pass.stage)].recompute_s;
-      of.free_s = std::max(ready, arrival ? *arrival : 0) + length_of(pass);
-      deliver(of, pass);
-      if (of.last_backward[static_cast<std::size_t>(pass.stage)] == static_cast<std::ptrdiff_t>(of.at))
-        reduce(of, pass);
-    }
-  }
-
-  /// Posts the gathers before the pass; when the weights that it reads are there.
-  double gathered_s(Rank& of, const Pass& pass) const {
-    for (const int stage : of.gathered[of.at]) {
-      of.posts_s = std::max(of.posts_s, of.free_s) + times_.stages[static_cast<std::size_t>(stage)].weights_s;
-      of.weights_s[static_cast<std::size_t>(stage)] = of.posts_s;
-    }
-    return pass.kind == ComputeKind::backward_weight ? 0 : of.weights_s[static_cast<std::size_t>(pass.stage)];
-  }
-
-  void reduce(Rank& of, const Pass& pass) const {
-    of.posts_s = std::max(of.posts_s, of.free_s) + times_.stages[static_cast<std::size_t>(pass.stage)].reduce_s;
-    of.reduced_s = of.posts_s;
-  }
-
-  void deliver(Rank& of, const Pass& pass) {
-    if (pass.kind == ComputeKind::forward) {
-      if (pass.stage + 1 < rows_.shape.stages()) send(of, pass, pass.stage + 1, pass.stage, arrived_f_);
-    } else if (makes_input(pass.kind) && pass.stage > 0) {
-      send(of, pass, pass.stage - 1, pass.stage - 1, arrived_b_);
-    }
-  }
-  void send(Rank& of, const Pass& pass, int to, int boundary, std::vector<double>& arrived) {
-    double& arrival = arrived[index(to, pass.microbatch)];
-    arrival = of.free_s;
-    if (is_elsewhere(pass.stage, to)) {
-      of.nic_s = std::max(of.nic_s, of.free_s) + link(boundary).seconds;
-      arrival = of.nic_s + link(boundary).latency_s;
-    }
-    const auto rank = static_cast<std::size_t>(rows_.stage_rank[static_cast<std::size_t>(to)]);
-    if (ranks_[rank].waits_for != &arrival) return;
-    ranks_[rank].waits_for = nullptr;
-    ready_.push_back(rank);
-  }
-
-  const PostedRows& rows_;
-  const PostedTimes& times_;
-  const std::size_t microbatches_;
-  std::vector<double> arrived_f_, arrived_b_; // by stage that reads, and microbatch
-  std::vector<Rank> ranks_;
-  std::vector<std::size_t> ready_;
+  std::size_t stages_;
+  std::vector<double> seconds_, recompute_s_;
 };
+
+/// The gathers of weights, and the reductions of gradients, that a rank posts.
+class RankPosts {
+ public:
+  RankPosts(const std::vector<Action>& row, const PostedTimes& times)
+      : times_(times), uses_(row, times.prefetch), weights_s_(times.stages.size()) {}
+
+  /// Posts the gathers before the next pass of the row, at `now`; when the weights that it reads are there.
+  double gather(const Pass& pass, double now) {
+    for (const int stage : uses_.gathered_before(at_)) {
+      const auto index = static_cast<std::size_t>(stage);
+      ends_s_ = std::max(ends_s_, now) + times_.stages[index].weights_s;
+      weights_s_[index] = ends_s_;
+    }
+    uses_.dropped_after(at_++);
+    return pass.kind == ComputeKind::backward_weight ? 0 : weights_s_[static_cast<std::size_t>(pass.stage)];
+  }
+  /// When the gradients of a stage are reduced, whose last backward ends at `now`.
+  double reduce(int stage, double now) {
+    ends_s_ = std::max(ends_s_, now) + times_.stages[static_cast<std::size_t>(stage)].reduce_s;
+    return ends_s_;
+  }
+
+ private:
+  const PostedTimes& times_;
+  schedule::WeightUses uses_;
+  std::size_t at_ = 0;            // next pass
+  double ends_s_ = 0;             // when what is posted has ended
+  std::vector<double> weights_s_; // by stage: when its weights are there
+};
+
+/// Visits all passes in their order: `start(pass, free)` is when a pass may begin on a rank that is free then, and
+/// `end(pass, s)` hears of its end.
+template <class Start, class End>
+RankEnds walk(const PostedRows& rows, const PostedTimes& times, const Start& start, const End& end) {
+  const PassLengths lengths(rows, times);
+  std::vector<double> free_s(rows.until_input.size()), nic_s(free_s.size()); // when a rank, and its NIC, are free
+  std::vector<double> arrived_s(static_cast<std::size_t>(rows.slots));
+  for (const Pass& pass : rows.passes) {
+    double& free = free_s[static_cast<std::size_t>(pass.rank)];
+    double begin = start(pass, free) + lengths.recompute_of(pass);
+    if (pass.reads >= 0) begin = std::max(begin, arrived_s[static_cast<std::size_t>(pass.reads)]);
+    free = begin + lengths.of(pass);
+    end(pass, free);
+    if (pass.writes < 0) continue;
+    double& arrival = arrived_s[static_cast<std::size_t>(pass.writes)];
+    arrival = free;
+    if (pass.link < 0) continue;
+    const LinkTime& link = times.links[static_cast<std::size_t>(pass.link)];
+    double& nic = nic_s[static_cast<std::size_t>(pass.rank)];
+    nic = std::max(nic, free) + link.seconds;
+    arrival = nic + link.latency_s;
+  }
+  return free_s;
+}
+
+std::vector<std::vector<Action>> rows_by_rank(const PostedRows& rows) {
+  std::vector<std::vector<Action>> out(rows.until_input.size());
+  for (const Pass& pass : rows.passes)
+    out[static_cast<std::size_t>(pass.rank)].push_back({pass.kind, 0, pass.stage, 0, 0});
+  return out;
+}
+
+PostedEnds time_with_gathers(const PostedRows& rows, const PostedTimes& times) {
+  std::vector<RankPosts> posts;
+  for (const std::vector<Action>& row : rows_by_rank(rows)) posts.emplace_back(row, times);
+  RankEnds reduced(posts.size());
+  PostedEnds out;
+  out.passes = walk(
+      rows, times,
+      [&](const Pass& pass, double now) {
+        return std::max(now, posts[static_cast<std::size_t>(pass.rank)].gather(pass, now));
+      },
+      [&](const Pass& pass, double now) {
+        const auto rank = static_cast<std::size_t>(pass.rank);
+        if (pass.ends_stage) reduced[rank] = posts[rank].reduce(pass.stage, now);
+      });
+  for (std::size_t rank = 0; rank < reduced.size(); ++rank)
+    out.reductions.push_back(std::max(out.passes[rank], reduced[rank]));
+  return out;
+}
+
+/// The ends of the passes; sets the end of the last backward of each stage.
+RankEnds time_passes(const PostedRows& rows, const PostedTimes& times, std::vector<double>& backwards) {
+  backwards.assign(times.stages.size(), 0);
+  return walk(
+      rows, times, [](const Pass&, double now) { return now; },
+      [&](const Pass& pass, double now) {
+        if (pass.ends_stage) backwards[static_cast<std::size_t>(pass.stage)] = now;
+      });
+}
+
+/// A rank posts the reductions of its stages in the order of their last backwards.
+RankEnds time_reductions(const PostedRows& rows, const RankEnds& passes, const std::vector<double>& backwards,
+                         std::span<const double> reduce_s) {
+  RankEnds posted(passes.size());
+  for (const std::int32_t number : rows.ended_stages) {
+    const auto stage = static_cast<std::size_t>(number);
+    double& ends = posted[static_cast<std::size_t>(rows.stage_rank[stage])];
+    ends = std::max(ends, backwards[stage]) + reduce_s[stage];
+  }
+  for (std::size_t rank = 0; rank < passes.size(); ++rank) posted[rank] = std::max(posted[rank], passes[rank]);
+  return posted;
+}
+
+std::vector<double> reductions_of(const PostedTimes& times) {
+  std::vector<double> out;
+  for (const PostedTimes::Stage& of : times.stages) out.push_back(of.reduce_s);
+  return out;
+}
 
 } // namespace
 
-PostedRows::PostedRows(const Schedule& schedule, const PipelineShape& of)
-    : shape(of), stage_rank(schedule.stage_rank().at(0)) {
-  const auto stages = static_cast<std::size_t>(shape.stages());
-  for (int rank = 0; rank < schedule.ranks(); ++rank) {
-    std::vector<Pass>& row = rows.emplace_back();
-    std::vector<int> weights(stages, 0), inputs(stages, 0);
-    std::vector<int>&weight_peak = until_weight.emplace_back(stages, 0),
-    &input_peak = until_input.emplace_back(stages, 0);
-    row.reserve(schedule.row(rank).size());
-    for (const Action& action : schedule.row(rank)) {
-      row.push_back({action.kind, action.stage, action.microbatch});
-      const auto stage = static_cast<std::size_t>(action.stage);
-      if (action.kind == ComputeKind::forward) {
-        weight_peak[stage] = std::max(weight_peak[stage], ++weights[stage]);
-        input_peak[stage] = std::max(input_peak[stage], ++inputs[stage]);
-      }
-      if (ends_backward(action.kind)) --weights[stage];
-      if (makes_input(action.kind)) --inputs[stage];
-      splits_backward |= action.kind == ComputeKind::backward_input;
-    }
-  }
-}
-
 PostedEnds time_posted(const PostedRows& rows, const PostedTimes& times) {
-  return PostedWalk(rows, times).run();
+  if (times.prefetch >= 0) return time_with_gathers(rows, times);
+  std::vector<double> backwards;
+  PostedEnds out;
+  out.passes = time_passes(rows, times, backwards);
+  out.reductions = time_reductions(rows, out.passes, backwards, reductions_of(times));
+  return out;
 }
 
 CutShapes cut_shapes(const PipelineShape& shape, int periods) {
@@ -226,7 +182,7 @@ namespace {
 
 /// The compute time of the busiest rank in a period of p microbatches.
 double period_work(const PostedRows& rows, const PostedTimes& times) {
-  std::vector<double> work(rows.rows.size());
+  std::vector<double> work(rows.until_input.size());
   for (std::size_t stage = 0; stage < times.stages.size(); ++stage) {
     const PostedTimes::Stage& of = times.stages[stage];
     work[static_cast<std::size_t>(rows.stage_rank[stage])] += of.forward_s + of.input_s + of.weight_s + of.recompute_s;
@@ -251,9 +207,10 @@ void extrapolate(RankEnds& longer, const RankEnds& shorter, int periods) {
   for (std::size_t rank = 0; rank < longer.size(); ++rank) longer[rank] += periods * (longer[rank] - shorter[rank]);
 }
 
-} // namespace
-
-PostedEnds posted_ends(const RowsOfShape& rows, const PipelineShape& shape, const PostedTimes& times) {
+/// See posted_ends(). `time_rows(rows)` has the ends of a part of the microbatches.
+template <class TimeRows>
+PostedEnds extrapolated_ends(const RowsOfShape& rows, const PipelineShape& shape, const PostedTimes& times,
+                             const TimeRows& time_rows) {
   for (int periods = kFewPeriods;; periods *= 2) {
     const CutShapes cut = cut_shapes(shape, periods);
     const PostedRows* const longer_rows = cut.periods > 0 ? rows(cut.longer) : nullptr;
@@ -262,10 +219,10 @@ PostedEnds posted_ends(const RowsOfShape& rows, const PipelineShape& shape, cons
     if (!shortest_rows) {
       const PostedRows* const whole = rows(shape);
       TRIAX_REQUIRE(whole, "the scheduler does not support {} microbatches", shape.microbatches);
-      return time_posted(*whole, times);
+      return time_rows(*whole);
     }
-    PostedEnds longer = time_posted(*longer_rows, times);
-    const PostedEnds shorter = time_posted(*shorter_rows, times), shortest = time_posted(*shortest_rows, times);
+    PostedEnds longer = time_rows(*longer_rows);
+    const PostedEnds shorter = time_rows(*shorter_rows), shortest = time_rows(*shortest_rows);
     const double work = period_work(*longer_rows, times);
     if (!is_steady(longer.passes, shorter.passes, shortest.passes, work) ||
         !is_steady(longer.reductions, shorter.reductions, shortest.reductions, work))
@@ -274,6 +231,21 @@ PostedEnds posted_ends(const RowsOfShape& rows, const PipelineShape& shape, cons
     extrapolate(longer.reductions, shorter.reductions, cut.periods);
     return longer;
   }
+}
+
+} // namespace
+
+PostedEnds posted_ends(const RowsOfShape& rows, const PipelineShape& shape, const PostedTimes& times) {
+  return extrapolated_ends(rows, shape, times, [&](const PostedRows& of) { return time_posted(of, times); });
+}
+
+PostedEnds PostedPasses::ends(const RowsOfShape& rows, const PipelineShape& shape, std::span<const double> reduce_s) {
+  return extrapolated_ends(rows, shape, times_, [&](const PostedRows& of) {
+    const auto [found, is_new] = walked_.try_emplace(&of);
+    Walked& walked = found->second;
+    if (is_new) walked.passes = time_passes(of, times_, walked.backwards);
+    return PostedEnds{walked.passes, time_reductions(of, walked.passes, walked.backwards, reduce_s)};
+  });
 }
 
 } // namespace triax::cost

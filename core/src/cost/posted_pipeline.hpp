@@ -6,36 +6,19 @@
 // stage are reduced, and weights are gathered, in the order of their posts, beside the passes. Lowering has the same
 // rules; without its programs a step is timed in the time that it takes to read the rows.
 //
-// Threads: pure functions. Errors: Error if the rows cannot be completed.
+// Threads: pure functions, but a PostedPasses has one user. Errors: none.
 #pragma once
 
-#include <cstdint>
 #include <functional>
+#include <map>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "cost/pipeline_cost.hpp"
-#include "triax/scheduler.hpp"
+#include "cost/posted_rows.hpp"
 
 namespace triax::cost {
-
-/// A schedule in the form that is timed.
-struct PostedRows {
-  PostedRows(const Schedule& schedule, const PipelineShape& of);
-
-  struct Pass {
-    ComputeKind kind;
-    std::int32_t stage, microbatch;
-  };
-  PipelineShape shape;
-  std::vector<int> stage_rank;
-  std::vector<std::vector<Pass>> rows; // by rank
-  /// By rank and stage: peaks of the microbatches whose forward has begun, and whose backward has not ended, or whose
-  /// input gradient is not made.
-  /// @{
-  std::vector<std::vector<int>> until_weight, until_input;
-  /// @}
-  bool splits_backward = false;
-};
 
 struct PostedTimes {
   struct Stage {
@@ -71,5 +54,24 @@ using RowsOfShape = std::function<const PostedRows*(const PipelineShape&)>;
 /// The same as time_posted() of all microbatches. Times more and more periods until each takes as long as the one
 /// before on all ranks, and extrapolates the others.
 PostedEnds posted_ends(const RowsOfShape& rows, const PipelineShape& shape, const PostedTimes& times);
+
+/// The passes of a step whose weights are not sharded. Steps that differ in their reductions only are timed by one walk
+/// through the rows.
+class PostedPasses {
+ public:
+  /// Ignores Stage::reduce_s. PostedTimes::prefetch must be -1.
+  explicit PostedPasses(PostedTimes times) : times_(std::move(times)) {}
+
+  /// The same as posted_ends() with these reductions, by stage. `rows` must be the same in each call.
+  PostedEnds ends(const RowsOfShape& rows, const PipelineShape& shape, std::span<const double> reduce_s);
+
+ private:
+  struct Walked {
+    RankEnds passes;
+    std::vector<double> backwards; // end of the last backward of each stage
+  };
+  PostedTimes times_;
+  std::map<const PostedRows*, Walked> walked_;
+};
 
 } // namespace triax::cost

@@ -27,13 +27,14 @@ int member_of(const Layout& layout, int rank, Axes axes, int index) {
   return layout.rank_of(coordinates);
 }
 
-/// The plans of all ranks, without what depends on this machine.
+/// The plans of all ranks that differ, without what depends on this machine.
 train::Preflight planned(const config::RunConfig& run, const Layout& layout, Log& log) {
   const train::RankPlugins plugins(run, layout, 0, 1, log);
   const train::Programs programs = train::lower_programs(run, layout, plugins, plugins.rows());
   std::vector<int> ranks(static_cast<std::size_t>(layout.pipeline_size()));
   std::iota(ranks.begin(), ranks.end(), 0);
-  return train::plan_under(run, train::choose_placement(run), log, programs, ranks, train::PlannedRanks::all);
+  return train::plan_under(run, train::choose_placement(run), log, programs, ranks,
+                           train::PlannedRanks::all_that_differ);
 }
 
 using ByLink = std::array<std::uint64_t, kLinkKinds>;

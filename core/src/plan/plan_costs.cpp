@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "plan/plan_bounds.hpp"
 #include "plan/plan_space.hpp"
@@ -25,12 +26,12 @@ struct PlanCosts::LastSums {
   StageSums sums; // if it is accepted
 };
 
-PlanCosts::PlanCosts(const SearchRequest& request, const cost::CodeTraits& code, Log& log)
+PlanCosts::PlanCosts(const SearchRequest& request, const cost::CodeTraits& code, Log& log, ScheduleTable* schedules)
     : request_(request),
       cluster_(request.cluster),
       code_(code),
       layers_(request.run, cluster_, code_, log),
-      schedules_(request, layers_.plugins(1).model(), log),
+      schedules_(schedules ? *schedules : own_schedules_.emplace(request, layers_.plugins(1).model(), log)),
       splits_(layers_),
       acceptance_(request, layers_, schedules_, log),
       memory_(request, layers_, schedules_, acceptance_, log),
@@ -67,6 +68,7 @@ SplitSettings PlanCosts::split_settings(const TrainingPlan& plan) {
 void PlanCosts::set_split(const TrainingPlan& plan, const Split& split) {
   splits_.set(split_settings(plan), split);
   last_sums_ = {};
+  passes_.clear();
 }
 
 bool PlanCosts::is_split_accepted(const TrainingPlan& plan) {
@@ -166,12 +168,23 @@ cost::PostedTimes PlanCosts::posted_times(const TrainingPlan& plan, const StageS
   return out;
 }
 
-cost::PostedEnds PlanCosts::ends_of(const TrainingPlan& plan, const PipelineShape& shape,
-                                    const cost::PostedTimes& times) {
-  const auto rows = [&](const PipelineShape& of) {
-    return schedules_.supports(plan.schedule, of) ? &schedules_.rows(plan.schedule, of) : nullptr;
+cost::RowsOfShape PlanCosts::rows_of(const TrainingPlan& plan) {
+  return [this, schedule = plan.schedule](const PipelineShape& of) {
+    return schedules_.supports(schedule, of) ? &schedules_.rows(schedule, of) : nullptr;
   };
-  return cost::posted_ends(rows, shape, times);
+}
+
+/// Passes do not wait for reductions, so what data ranks shard changes them only if weights are gathered.
+PlanCosts::Passes& PlanCosts::passes_of(const TrainingPlan& plan, const cost::PostedTimes& times) {
+  TrainingPlan key = plan;
+  key.shard = 0;
+  if (const auto found = passes_.find(key); found != passes_.end()) return found->second;
+  cost::PostedTimes sent = times;
+  sent.prefetch = -1;
+  cost::PostedTimes untransferred = sent;
+  std::ranges::fill(untransferred.links, cost::LinkTime{});
+  return passes_.emplace(key, Passes{cost::PostedPasses(std::move(sent)), cost::PostedPasses(std::move(untransferred))})
+      .first->second;
 }
 
 PlanTime PlanCosts::simulated(const TrainingPlan& plan, const StageSums& sums) {
@@ -188,13 +201,15 @@ PlanTime PlanCosts::simulated(const TrainingPlan& plan, const StageSums& sums) {
   out.imbalance = std::max(0.0, busiest - out.compute - out.tensor);
 
   const cost::PostedTimes all = posted_times(plan, sums);
-  cost::PostedTimes passes = all;
-  passes.prefetch = -1;
-  const cost::PostedEnds ends = ends_of(plan, shape, all);
-  const double end = latest(ends.passes);
-  const double gathered = all.prefetch < 0 ? end : latest(ends_of(plan, shape, passes).passes);
-  std::ranges::fill(passes.links, cost::LinkTime{});
-  const double untransferred = latest(ends_of(plan, shape, passes).passes);
+  const cost::RowsOfShape rows = rows_of(plan);
+  std::vector<double> reduce_s;
+  for (const cost::PostedTimes::Stage& stage : all.stages) reduce_s.push_back(stage.reduce_s);
+  Passes& passes = passes_of(plan, all);
+  const cost::PostedEnds without_gathers = passes.sent.ends(rows, shape, reduce_s);
+  const double gathered = latest(without_gathers.passes);
+  const double untransferred = latest(passes.untransferred.ends(rows, shape, reduce_s).passes);
+  const double reduced =
+      all.prefetch < 0 ? latest(without_gathers.reductions) : latest(cost::posted_ends(rows, shape, all).reductions);
   out.bubble = std::max(0.0, untransferred - busiest);
   out.pipeline = gathered - untransferred;
 
@@ -208,7 +223,7 @@ PlanTime PlanCosts::simulated(const TrainingPlan& plan, const StageSums& sums) {
     update_and_gather = std::max(update_and_gather, updates + gathers[rank]);
   }
   out.optimizer = update;
-  out.data = latest(ends.reductions) - gathered + tied_s(plan, sums.ties) + update_and_gather - update;
+  out.data = reduced - gathered + tied_s(plan, sums.ties) + update_and_gather - update;
   out.fixed = cluster_.step.fixed_s.value;
   return out;
 }

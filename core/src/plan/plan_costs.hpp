@@ -16,6 +16,7 @@
 #include "cost/code_traits.hpp"
 #include "cost/collective_cost.hpp"
 #include "cost/operation_cost.hpp"
+#include "cost/posted_pipeline.hpp"
 #include "plan/layer_table.hpp"
 #include "plan/plan_acceptance.hpp"
 #include "plan/plan_memory.hpp"
@@ -31,7 +32,8 @@ struct StageSums;
 
 class PlanCosts final : public PlanEvaluator {
  public:
-  PlanCosts(const SearchRequest& request, const cost::CodeTraits& code, Log& log);
+  /// `schedules`: of an evaluator with the same schedulers and model, which must outlive this one; null: own ones.
+  PlanCosts(const SearchRequest& request, const cost::CodeTraits& code, Log& log, ScheduleTable* schedules = nullptr);
   ~PlanCosts() override;
 
   const PlanSpace& space() const override { return request_.space; }
@@ -54,6 +56,7 @@ class PlanCosts final : public PlanEvaluator {
   void set_split(const TrainingPlan& plan, const Split& split);
   /// Plans whose schedule was simulated.
   std::size_t timed() const { return simulated_; }
+  ScheduleTable& schedules() { return schedules_; }
 
  private:
   PipelineShape shape_of(const TrainingPlan& plan) const;
@@ -75,7 +78,12 @@ class PlanCosts final : public PlanEvaluator {
   const StageSums* find_sums(const TrainingPlan& plan, const PipelineShape& shape);
   cost::PostedTimes posted_times(const TrainingPlan& plan, const StageSums& sums);
   cost::LinkTime link_time(const TrainingPlan& plan, const StageSums& sums, int stage) const;
-  cost::PostedEnds ends_of(const TrainingPlan& plan, const PipelineShape& shape, const cost::PostedTimes& times);
+  cost::RowsOfShape rows_of(const TrainingPlan& plan);
+  /// The passes of a plan without gathers of weights, also with transfers that take no time.
+  struct Passes {
+    cost::PostedPasses sent, untransferred;
+  };
+  Passes& passes_of(const TrainingPlan& plan, const cost::PostedTimes& times);
   double reduce_s(const TrainingPlan& plan, double parameters) const;
   double gather_s(const TrainingPlan& plan, double parameters) const;
   double update_s(const TrainingPlan& plan, double parameters) const;
@@ -92,7 +100,8 @@ class PlanCosts final : public PlanEvaluator {
   const cost::Cluster& cluster_;
   const cost::CodeTraits code_;
   LayerTable layers_;
-  ScheduleTable schedules_;
+  std::optional<ScheduleTable> own_schedules_;
+  ScheduleTable& schedules_;
   BalancedSplits splits_;
   PlanAcceptance acceptance_;
   PlanMemory memory_;
@@ -123,6 +132,7 @@ class PlanCosts final : public PlanEvaluator {
   /// The last sums of even and of balanced stages: plans that differ in what data ranks divide follow each other.
   struct LastSums;
   std::array<std::unique_ptr<LastSums>, 2> last_sums_;
+  std::map<TrainingPlan, Passes> passes_;                 // with the first value of shard
   std::map<TrainingPlan, std::optional<PlanTime>> timed_; // empty: refused, or too large
   std::size_t simulated_ = 0;
   std::map<TrainingPlan, std::optional<PlanEvaluation>> evaluated_;

@@ -182,14 +182,18 @@ std::optional<RankedPlan> least_memory(PlanCosts& costs) {
 }
 
 double relative_error(const SearchRequest& request, const cost::CodeTraits& code, const RankedPlan& plan, Log& log) {
-  const auto step_on = [&](const cost::Cluster& cluster) {
-    const SearchRequest changed{
-        request.run, cluster, request.space, request.schedules, request.memory_limit, request.tokens_per_step};
-    PlanCosts costs(changed, code, log);
+  const auto time = [&plan](PlanCosts& costs) {
     if (plan.plan.balanced) costs.set_split(plan.plan, plan.split); // other costs would give another
     return costs.time(plan.plan).value().step();
   };
-  const double step = step_on(request.cluster);
+  PlanCosts unchanged(request, code, log);
+  const auto step_on = [&](const cost::Cluster& cluster) {
+    const SearchRequest changed{
+        request.run, cluster, request.space, request.schedules, request.memory_limit, request.tokens_per_step};
+    PlanCosts costs(changed, code, log, &unchanged.schedules());
+    return time(costs);
+  };
+  const double step = time(unchanged);
   cost::Cluster cluster = request.cluster;
   double squares = 0;
   for (cost::Constant* const constant : cost::uncertain_constants(cluster)) {

@@ -2,12 +2,24 @@
 #include "plan/shape_schedules.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "plugin/call_guard.hpp"
 #include "schedule/verify.hpp"
 #include "triax/error.hpp"
 
 namespace triax::plan {
+
+namespace {
+
+bool splits_backward(const Schedule& schedule) {
+  for (int rank = 0; rank < schedule.ranks(); ++rank)
+    if (std::ranges::find(schedule.row(rank), ComputeKind::backward_input, &Action::kind) != schedule.row(rank).end())
+      return true;
+  return false;
+}
+
+} // namespace
 
 ScheduleTable::ScheduleTable(const SearchRequest& request, const Model& model, Log& log)
     : request_(request), model_(model) {
@@ -30,29 +42,39 @@ const StageMapping& ScheduleTable::mapping(int schedule, const PipelineShape& sh
   PipelineShape shortest = shape;
   shortest.microbatches = std::min(shape.microbatches, shape.pipeline);
   if (!supports(schedule, shortest)) shortest = cut(schedule, shape).longer;
-  const auto [found, is_new] = mappings_.emplace(key_of(schedule, shortest), StageMapping{});
-  StageMapping& out = found->second;
-  if (!is_new) return out;
-  const cost::PostedRows& of = rows(schedule, shortest);
+  const ShapeKey key = key_of(schedule, shortest);
+  if (const auto found = mappings_.find(key); found != mappings_.end()) return found->second;
+  StageMapping out; // kept only if no plugin throws
+  // Most of these rows are never timed, so their actions are not verified.
+  const Schedule of = unverified(schedule, shortest);
+  refuse(schedule, shortest, schedule::verify_stage_map(of, shortest));
   out.even = executor::split_layers(model_, shape.stages(), {});
-  out.stage_rank = of.stage_rank;
-  out.splits_backward = of.splits_backward;
+  out.stage_rank = of.stage_rank().front();
+  out.splits_backward = splits_backward(of);
   out.first_stage.assign(static_cast<std::size_t>(shape.pipeline), shape.stages());
   for (int stage = shape.stages() - 1; stage >= 0; --stage)
-    out.first_stage.at(static_cast<std::size_t>(of.stage_rank.at(static_cast<std::size_t>(stage)))) = stage;
-  return out;
+    out.first_stage.at(static_cast<std::size_t>(out.stage_rank.at(static_cast<std::size_t>(stage)))) = stage;
+  return mappings_.emplace(key, std::move(out)).first->second;
+}
+
+Schedule ScheduleTable::unverified(int schedule, const PipelineShape& shape) const {
+  const auto at = static_cast<std::size_t>(schedule);
+  return plugin::guarded_call(
+      request_.schedules[at].name, "rows", [&] { return schedulers_[at]->rows(shape); }, plugin::CallKind::slow_call);
+}
+
+void ScheduleTable::refuse(int schedule, const PipelineShape& shape,
+                           const std::vector<schedule::Violation>& violations) const {
+  if (violations.empty()) return;
+  throw Error(text("its schedule of p = {}, v = {}, m = {} is invalid: {}", shape.pipeline, shape.chunks,
+                   shape.microbatches, violations.front().reason()),
+              request_.schedules[static_cast<std::size_t>(schedule)].name,
+              "name another scheduler with --fix schedule=NAME");
 }
 
 Schedule ScheduleTable::schedule(int schedule, const PipelineShape& shape) const {
-  const auto at = static_cast<std::size_t>(schedule);
-  const std::string& name = request_.schedules[at].name;
-  Schedule out = plugin::guarded_call(
-      name, "rows", [&] { return schedulers_[at]->rows(shape); }, plugin::CallKind::slow_call);
-  const std::vector<schedule::Violation> violations = schedule::verify(out, shape);
-  if (!violations.empty())
-    throw Error(text("its schedule of p = {}, v = {}, m = {} is invalid: {}", shape.pipeline, shape.chunks,
-                     shape.microbatches, violations.front().reason()),
-                name, "name another scheduler with --fix schedule=NAME");
+  Schedule out = unverified(schedule, shape);
+  refuse(schedule, shape, schedule::verify(out, shape));
   return out;
 }
 

@@ -14,6 +14,7 @@
 #include "executor/split.hpp"
 #include "plan/search_request.hpp"
 #include "plugin/loader.hpp"
+#include "schedule/violation.hpp"
 #include "triax/log.hpp"
 #include "triax/model.hpp"
 #include "triax/scheduler.hpp"
@@ -46,6 +47,10 @@ class ScheduleTable {
   static ShapeKey key_of(int schedule, const PipelineShape& shape) {
     return {schedule, shape.pipeline, shape.chunks, shape.microbatches};
   }
+
+  Schedule unverified(int schedule, const PipelineShape& shape) const;
+  /// Throws Error if there are violations.
+  void refuse(int schedule, const PipelineShape& shape, const std::vector<schedule::Violation>& violations) const;
 
   const SearchRequest& request_;
   const Model& model_;

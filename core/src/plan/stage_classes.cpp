@@ -21,6 +21,19 @@ StageClasses::Stage describe(std::span<const int> kinds, const executor::StageLa
   return out;
 }
 
+/// Whether the layers of two stages have the same kinds, and the same ones can be repeated, in the same order: then the
+/// stages have one class, which need not be described again.
+bool has_same_layers(std::span<const int> kinds, const executor::StageLayers& one, const executor::StageLayers& other,
+                     const executor::LayerRange& blocks) {
+  if (one.count != other.count) return false;
+  for (int at = 0; at < one.count; ++at) {
+    const int a = one.first + at, b = other.first + at;
+    if (kinds[static_cast<std::size_t>(a)] != kinds[static_cast<std::size_t>(b)] || blocks.has(a) != blocks.has(b))
+      return false;
+  }
+  return true;
+}
+
 /// The number of an equal element, which is added if there is none.
 int number_in(std::vector<StageClasses::Stage>& classes, StageClasses::Stage&& stage) {
   const auto found = std::ranges::find(classes, stage);
@@ -46,7 +59,8 @@ StageClasses classes_of(const Model& model, std::span<const int> kinds, std::spa
   std::vector<StageClasses::Rank> ranks(mapping.first_stage.size());
   std::vector<std::size_t> position; // number of each stage among the stages of its rank
   for (std::size_t at = 0; at < layers.size(); ++at) {
-    class_of.push_back(number_in(out.stages, describe(kinds, layers[at], blocks, all_kinds)));
+    const int same = at > 0 && has_same_layers(kinds, layers[at - 1], layers[at], blocks) ? class_of.back() : -1;
+    class_of.push_back(same >= 0 ? same : number_in(out.stages, describe(kinds, layers[at], blocks, all_kinds)));
     std::vector<int>& stages = ranks[static_cast<std::size_t>(mapping.stage_rank[at])].stages;
     position.push_back(stages.size());
     stages.push_back(class_of.back());

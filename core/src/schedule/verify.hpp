@@ -19,6 +19,9 @@ namespace triax::schedule {
 /// microbatches; all ranks can reach the end of their row. Returns the violations; empty: verified.
 std::vector<Violation> verify(const Schedule& schedule, const PipelineShape& shape);
 
+/// The part of this that reads no action: one row per rank, and a stage map of all stages and ranks.
+std::vector<Violation> verify_stage_map(const Schedule& schedule, const PipelineShape& shape);
+
 /// The purpose of the programs.
 struct Purpose {
   PipelineShape shape;

@@ -53,6 +53,14 @@ Kind kind_making(Part part) {
   return kKinds[static_cast<int>(part)];
 }
 
+/// A pass of the same microbatch that a pass needs.
+struct Needed {
+  Part part = Part::forward;
+  int stage = 0;
+  bool counts = false;    // with this stage map; else a transfer takes its place
+  bool is_before = false; // in the same row
+};
+
 /// Progress of all ranks, and which rank waits for which. A rank is visited again only when the action it waits for is
 /// done.
 class Progress {
@@ -106,9 +114,15 @@ class RowsCheck {
  public:
   RowsCheck(const Schedule& schedule, const PipelineShape& shape) : schedule_(schedule), shape_(shape) {}
 
+  std::vector<Violation> run_stage_map() {
+    shape_fits();
+    return std::move(violations_);
+  }
+
   std::vector<Violation> run() {
     if (!shape_fits()) return std::move(violations_);
     stage_map_ = StageMap(schedule_.stage_rank()[0]);
+    list_needs();
     found_ = Cells<Entry>(3, shape_.stages(), shape_.microbatches, Entry{});
     whole_ = split_ = Stages(shape_.stages());
     for_each_action([this](const Entry& entry, const Action& action) { note(entry, action); });
@@ -222,17 +236,30 @@ class RowsCheck {
   const Entry& at(Part part, int stage, int microbatch) const {
     return found_.at(static_cast<int>(part), stage, microbatch);
   }
-  const Entry& entry_of(const Need& need, const Action& action) const {
-    const Computing needed = computing_of(need, action.stage);
-    return at(part_of(needed.kind), needed.stage, action.microbatch);
+  const Entry& entry_of(const Needed& needed, const Action& action) const {
+    return at(needed.part, needed.stage, action.microbatch);
   }
-  bool counts(const Need& need, const Action& action) const {
-    return need.condition.holds(stage_map_.facts(action.stage));
+  const std::vector<Needed>& needs_of(const Action& action) const {
+    return needs_[static_cast<std::size_t>(action.stage) * kComputeKinds + static_cast<std::size_t>(action.kind)];
+  }
+  /// The needs in the rule table, of each stage and kind: they are read for each action.
+  void list_needs() {
+    for (int stage = 0; stage < shape_.stages(); ++stage)
+      for (std::size_t kind = 0; kind < kComputeKinds; ++kind) {
+        std::vector<Needed>& needs = needs_.emplace_back();
+        for (const Need& need : rule(kind_of(static_cast<ComputeKind>(kind))).needs) {
+          const bool counts = need.condition.holds(stage_map_.facts(stage)),
+                     is_before = need.where == Need::Where::here && is_of_rows(need.kind);
+          if (!counts && !is_before) continue;
+          const Computing needed = computing_of(need, stage);
+          needs.push_back({part_of(needed.kind), needed.stage, counts, is_before});
+        }
+      }
   }
 
   void check_order(const Entry& entry, const Action& action) {
-    for (const Need& need : rule(kind_of(action.kind)).needs) {
-      if (need.where != Need::Where::here || !is_of_rows(need.kind)) continue;
+    for (const Needed& need : needs_of(action)) {
+      if (!need.is_before) continue;
       const Entry& needed = entry_of(need, action);
       if (needed.position > entry.position)
         violations_.push_back({.rule = Rule::before, .at = ref_of(entry, action), .others = {ref_of(needed)}});
@@ -272,19 +299,22 @@ class RowsCheck {
 
   /// The first need that is not done; null if all are done.
   const Entry* waits_for(const Action& action, const Progress& progress) const {
-    for (const Need& need : rule(kind_of(action.kind)).needs) {
-      if (!counts(need, action)) continue;
+    for (const Needed& need : needs_of(action)) {
+      if (!need.counts) continue;
       const Entry& needed = entry_of(need, action);
       if (!progress.done(needed)) return &needed;
     }
     return nullptr;
   }
 
+  static constexpr std::size_t kComputeKinds = 4;
+
   const Schedule& schedule_;
   const PipelineShape& shape_;
   StageMap stage_map_;
-  Cells<Entry> found_;   // by Part
-  Stages whole_, split_; // stages with a B; with an I or a W
+  std::vector<std::vector<Needed>> needs_; // by stage, then ComputeKind
+  Cells<Entry> found_;                     // by Part
+  Stages whole_, split_;                   // stages with a B; with an I or a W
   std::vector<Violation> violations_;
 };
 
@@ -292,6 +322,10 @@ class RowsCheck {
 
 std::vector<Violation> verify(const Schedule& schedule, const PipelineShape& shape) {
   return RowsCheck(schedule, shape).run();
+}
+
+std::vector<Violation> verify_stage_map(const Schedule& schedule, const PipelineShape& shape) {
+  return RowsCheck(schedule, shape).run_stage_map();
 }
 
 } // namespace triax::schedule

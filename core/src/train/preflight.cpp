@@ -149,8 +149,43 @@ class Check {
       const int pipeline = layout_.coordinate(rank, kPipelineAxis);
       if (!std::ranges::binary_search(pipeline_ranks, pipeline)) continue;
       const std::span<const int> stages = programs.training[static_cast<std::size_t>(pipeline)].stages();
-      if (planned_ == PlannedRanks::all || has_own_parts(rank, stages)) plan_alike(rank, programs);
+      if (is_planned(rank, stages)) plan_alike(rank, programs);
     }
+  }
+
+  bool is_planned(int rank, std::span<const int> stages) const {
+    if (planned_ == PlannedRanks::of_most_memory) return has_own_parts(rank, stages);
+    return std::ranges::find(equal_ranks_, rank) == equal_ranks_.end();
+  }
+
+  /// The ranks of the tensor group of `rank`, its first, that have the same layers and so the same plan, and those that
+  /// differ from these in samples and positions only. None if tensor ranks send to each other: a transfer is counted
+  /// for the planned rank.
+  std::vector<int> ranks_equal_to(int rank, const executor::Plan& plan) {
+    const std::vector<std::string> axes = layout_.axes_dividing({Divides::tensors});
+    const auto is_of_tensors = [&](const std::string& axis) { return std::ranges::find(axes, axis) != axes.end(); };
+    std::vector<int> out;
+    for (const executor::AxisPlan& of : plan.communication)
+      if (!of.sent.empty() && std::ranges::any_of(of.axes, is_of_tensors)) return out;
+    for (const int other : layout_.group(rank, axes).ranks)
+      if (other != rank && has_layers_of_first(layout_.coordinate(other, kTensorAxis)))
+        std::ranges::copy(layout_.group(other, layout_.axes_dividing({Divides::samples, Divides::positions})).ranks,
+                          std::back_inserter(out));
+    return out;
+  }
+
+  /// Whether a tensor rank has the layers of the first, in all stages.
+  bool has_layers_of_first(int tensor) {
+    const auto [found, is_new] = has_layers_of_first_.emplace(tensor, false);
+    if (!is_new) return found->second;
+    const Model& model = plugins_->model();
+    const std::vector<int> group = layout_.group(0, layout_.axes_dividing({Divides::tensors})).ranks;
+    const auto context = [&](int rank) { return layer_context(run_, model, layout_, rank); };
+    std::vector<int> stages(static_cast<std::size_t>(pipeline_shape(run_).stages()));
+    std::iota(stages.begin(), stages.end(), 0);
+    found->second = have_equal_layers(model, layers_of_stages(), stages, context(group.front()),
+                                      context(group[static_cast<std::size_t>(tensor)]));
+    return found->second;
   }
 
   /// Whether `rank` is the first of its tensor group, or the last and differs from the first.
@@ -213,6 +248,10 @@ class Check {
     if (out_.plans.empty() && !has_given_programs_) ask_checkpoint(prepared.state->parameters().global());
     row.activations = prepared.state->activation_parts();
     refuse(check_budget(run_, programs, row));
+    if (planned_ == PlannedRanks::all_that_differ && row.tensor == 0) {
+      equal_ranks_ = ranks_equal_to(rank, plan);
+      std::ranges::copy(equal_ranks_, std::back_inserter(row.ranks));
+    }
     for (const int alike : row.ranks) row.traffic.push_back(traffic_of(plan, alike));
     row.communication = std::move(plan.communication);
     compare_collectives(row, std::move(plan));
@@ -317,9 +356,11 @@ class Check {
   CheckGuard guarded_{run_, out_.refusals};
   Layout layout_;
   std::unique_ptr<RankPlugins> plugins_;
-  std::set<std::string> refused_;     // from the plans of ranks
-  std::int64_t sample_positions_ = 0; // of eval.sample; 0: there is none
-  executor::Plan first_of_group_;     // of tensor rank 0
+  std::set<std::string> refused_; // from the plans of ranks
+  std::vector<int> equal_ranks_;  // to the last first rank of a tensor group: see PlannedRanks::all_that_differ
+  std::map<int, bool> has_layers_of_first_; // by tensor rank
+  std::int64_t sample_positions_ = 0;       // of eval.sample; 0: there is none
+  executor::Plan first_of_group_;           // of tensor rank 0
   bool has_different_collectives_ = false, has_given_programs_ = false;
   checkpoint::DataContent data_;
   Preflight out_;

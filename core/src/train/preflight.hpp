@@ -74,6 +74,8 @@ enum class PlannedRanks {
   /// For a search: the pipeline ranks of ranks_of_most_memory(), and of each the first tensor rank, and the last if its
   /// layers differ: where parts are unequal, these two have the largest and the smallest. Preflight::parameters is 0.
   of_most_memory,
+  /// For traffic: the tensor ranks with the layers of the first one are in its RankPlan::ranks.
+  all_that_differ,
 };
 
 /// `devices`: the ranks of this machine whose devices are checked; none if the run is only planned.
@@ -81,8 +83,8 @@ Preflight preflight(const config::RunConfig& run, const Placement& placement, Lo
                     const CheckedDevices& devices = {}, PlannedRanks planned = PlannedRanks::all);
 
 struct Programs;
-/// Plans the first and the last tensor rank of these pipeline ranks, or all of them, under given programs, which may
-/// have fewer microbatches than the run: memory depends on their slots. Asks all plugins whether they accept the run.
+/// Plans tensor ranks of these pipeline ranks under given programs, which may have fewer microbatches than the run:
+/// memory depends on their slots. Asks all plugins whether they accept the run.
 /// Does not check data, devices, schedule and checkpoints.
 Preflight plan_under(const config::RunConfig& run, const Placement& placement, Log& log, const Programs& programs,
                      std::span<const int> pipeline_ranks, PlannedRanks planned = PlannedRanks::of_most_memory);
