@@ -33,7 +33,7 @@ class PassLengths {
     }
   }
   double of(const Pass& pass) const { return seconds_[index(pass.kind, static_cast<std::size_t>(pass.stage))]; }
-  /// Of what runs before the pass, also while its gradient is on its way.
+  /// The time of what runs before the pass, also while its gradient is on its way.
   double recompute_of(const Pass& pass) const {
     return recompute_s_[index(pass.kind, static_cast<std::size_t>(pass.stage))];
   }
