@@ -33,7 +33,7 @@
     plan       step  tokens/s   days   memory  p  t  d  v  b  schedule     recompute  sequence  shard  split
        1  0.03282 s     3.9 k  2.968  1.21 MB  4  1  1  1  8  sched-zb-h1  none       false     none   even
        2  0.03282 s     3.9 k  2.968  1.21 MB  4  1  1  1  8  sched-zb-h2  none       false     none   even
-       3  0.03296 s    3.88 k  2.981  1.26 MB  2  1  2  2  4  sched-zb-v   none       false     none   even
+       3  0.03288 s    3.89 k  2.973  1.31 MB  4  1  1  1  8  sched-zb-h1  cheap      false     none   even
   p, t, d: pipeline, tensor and data ranks; v: chunks; b: microbatch
 
 What the ranks of the first plan send; four of them are on one node:
@@ -111,21 +111,21 @@ Restricted searches, another planner, reasons and JSON:
 
   $ triax plan run.toml --cluster $cluster --gpus 4 --top 2 --fix pipeline=2 --fix schedule=gpipe --fix recompute=full --explain | sed -n '/^  plan/,/^$/p;/^the best/,/^$/p'
     plan       step  tokens/s  memory  p  t  d  v  b  schedule     recompute  sequence  shard      split
-       1  0.03499 s    3.66 k  968 kB  2  1  2  1  4  sched-gpipe  full       false     none       even
-       2  0.03503 s    3.65 k  818 kB  2  1  2  1  4  sched-gpipe  full       false     gradients  even
+       1  0.03457 s     3.7 k  968 kB  2  1  2  1  4  sched-gpipe  full       false     none       even
+       2  0.03461 s     3.7 k  818 kB  2  1  2  1  4  sched-gpipe  full       false     gradients  even
   p, t, d: pipeline, tensor and data ranks; v: chunks; b: microbatch
   
     plan       step  compute  imbalance  bubble  tensor  pipeline   data  optimizer   fixed
-       1  0.03499 s   12.6 %      0.1 %  12.5 %   0.0 %     0.1 %  0.3 %      0.0 %  74.4 %
-       2  0.03503 s   12.6 %      0.1 %  12.5 %   0.0 %     0.1 %  0.4 %      0.0 %  74.3 %
+       1  0.03457 s   12.8 %      0.2 %  11.4 %   0.0 %     0.1 %  0.3 %      0.0 %  75.3 %
+       2  0.03461 s   12.8 %      0.2 %  11.4 %   0.0 %     0.1 %  0.4 %      0.0 %  75.2 %
   
   the best plan with another value of a setting
-    parallel.tensor: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.tensor = 2, parallel.data = 1, batch.micro = 8
-    parallel.data: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.tensor = 2, parallel.data = 1, batch.micro = 8
+    parallel.tensor: 0.03565 s, 3.1 % longer: tensor takes 0.0006361 s more; with parallel.tensor = 2, parallel.data = 1, batch.micro = 8
+    parallel.data: 0.03565 s, 3.1 % longer: tensor takes 0.0006361 s more; with parallel.tensor = 2, parallel.data = 1, batch.micro = 8
     parallel.chunks: plan-sweep finds no plan with another value
-    parallel.sequence: 0.03752 s, 7.2 % longer: tensor takes 0.001321 s more; with parallel.tensor = 2, parallel.data = 1, parallel.sequence = true, batch.micro = 8
-    batch.micro: 0.03615 s, 3.3 % longer: tensor takes 0.0006361 s more; with parallel.tensor = 2, parallel.data = 1, batch.micro = 8
-    optimizer.shard: 0.03503 s, 0.1 % longer: data takes 3.976e-05 s more; with optimizer.shard = "gradients"
+    parallel.sequence: 0.03694 s, 6.9 % longer: tensor takes 0.001321 s more; with parallel.tensor = 2, parallel.data = 1, parallel.sequence = true, batch.micro = 8
+    batch.micro: 0.03565 s, 3.1 % longer: tensor takes 0.0006361 s more; with parallel.tensor = 2, parallel.data = 1, batch.micro = 8
+    optimizer.shard: 0.03461 s, 0.1 % longer: data takes 3.976e-05 s more; with optimizer.shard = "gradients"
     parallel.split: plan-sweep finds no plan with another value
   
   $ triax plan run.toml --cluster $cluster --gpus 4 --planner sc21 --fix tensor=2 --json | grep -v '_s"\|error\|days'
@@ -383,7 +383,7 @@ Without --gpus, the run's layout says how many; sequence parallelism needs tenso
        1  0.03282 s     3.9 k  1.21 MB  4  1  1  1  8  sched-zb-h1  none       true      none   even
   $ triax plan run.toml --cluster $cluster --gpus 4 --planner sc21 --top 1 --explain | sed -n '/^the best/,/^$/p'
   the best plan with another value of a setting
-    parallel.pipeline: 0.03499 s, 0.2 % longer: bubble takes 0.00437 s more; with parallel.pipeline = 2, parallel.data = 2, batch.micro = 4
+    parallel.pipeline: 0.03457 s, 1.0 % shorter: bubble takes 0.003956 s more; with parallel.pipeline = 2, parallel.data = 2, batch.micro = 4
     parallel.tensor: 0.03612 s, 3.4 % longer: tensor takes 0.001271 s more; with parallel.tensor = 2, parallel.data = 2, batch.micro = 4
     parallel.data: 0.03612 s, 3.4 % longer: tensor takes 0.001271 s more; with parallel.tensor = 2, parallel.data = 2, batch.micro = 4
     parallel.chunks: plan-sc21 finds no plan with another value

@@ -154,7 +154,7 @@ An unknown kind:
   > 1F0,1X0,1B0
   > END
   $ triax schedule --file rows.csv
-  rows.csv:2:2: "1X0" has unknown kind X; known: F, B, I, W, SEND_F, RECV_F, SEND_B, RECV_B, GATHER_F, GATHER_B, REDUCE_GRAD, REDUCE_TIED, NORM, OPT_STEP, GATHER_PARAM, UNSHARD, RESHARD
+  rows.csv:2:2: "1X0" has unknown kind X; known: F, B, I, W, R, SEND_F, RECV_F, SEND_B, RECV_B, GATHER_F, GATHER_B, REDUCE_GRAD, REDUCE_TIED, NORM, OPT_STEP, GATHER_PARAM, UNSHARD, RESHARD
     an action is a stage, a kind and a microbatch: 3F1 is the forward of microbatch 1 on stage 3
   [2]
 
