@@ -53,7 +53,7 @@ TEST_F(StageClassesOf, StagesWithOtherLayersAreOtherClasses) {
   ASSERT_EQ(all.stages.size(), 4u);
   EXPECT_THAT(all.stages[2].blocks, ElementsAre(0, 1, 0, 1));
   const StageMapping ends{{{0, 5}, {5, 5}}, {0, 1}, {0, 1}, false};
-  const std::vector<int> alike(10, 0); // the first and the last layer are no blocks
+  const std::vector<int> alike(10, 0); // also the first and the last layer
   EXPECT_EQ(classes_of(model_, alike, ends.even, ends).stages.size(), 1u);
   const StageMapping shifted{{{0, 2}, {2, 2}, {4, 6}}, {0, 1, 2}, {0, 1, 2}, false};
   EXPECT_EQ(classes_of(model_, alike, shifted.even, shifted).stages.size(), 3u);
