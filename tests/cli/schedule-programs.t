@@ -301,9 +301,9 @@ With gathered weights, but not those of stage 1:
   > END
   $ triax schedule --file rows.csv
   rows.csv:1:4: 1F0: it has no slot of pool weights to read
-    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I, R), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
   rows.csv:1:5: 1B0: it has no slot of pool weights to read
-    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I, R), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
   [1]
 
 With weights that are dropped, but never gathered:
@@ -313,11 +313,11 @@ With weights that are dropped, but never gathered:
   > END
   $ triax schedule --file rows.csv
   rows.csv:1:1: 0F0: it has no slot of pool weights to read
-    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I, R), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
   rows.csv:1:2: 0B0: it has no slot of pool weights to read
-    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I, R), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
   rows.csv:1:3: 0RESHARD: it has no slot of pool weights to read
-    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I, R), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
   [1]
 
 With recomputation that does not precede its backward:
