@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "cost/integer_program.hpp"
 #include "triax/error.hpp"

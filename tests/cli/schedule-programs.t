@@ -301,9 +301,9 @@ With gathered weights, but not those of stage 1:
   > END
   $ triax schedule --file rows.csv
   rows.csv:1:4: 1F0: it has no slot of pool weights to read
-    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I, R), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
   rows.csv:1:5: 1B0: it has no slot of pool weights to read
-    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I, R), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
   [1]
 
 With weights that are dropped, but never gathered:
@@ -313,11 +313,11 @@ With weights that are dropped, but never gathered:
   > END
   $ triax schedule --file rows.csv
   rows.csv:1:1: 0F0: it has no slot of pool weights to read
-    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I, R), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
   rows.csv:1:2: 0B0: it has no slot of pool weights to read
-    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I, R), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
   rows.csv:1:3: 0RESHARD: it has no slot of pool weights to read
-    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
+    write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I, R), and a 3RESHARD after them; or remove all UNSHARD and RESHARD
   [1]
 
 With recomputation that does not precede its backward:
@@ -339,3 +339,22 @@ With recomputation that does not precede its backward:
     move 0R0 before 0B0
   rows.csv:1:5: 0R0: the next pass of the rank must be the backward of stage 0, microbatch 0, but there is none
   [1]
+
+Given times are those of a simulation. In a program without R, a backward takes the time of R, too:
+
+  $ cat > rows.csv << 'END'
+  > 0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,REDUCE_TIED,NORM,0OPT_STEP
+  > 1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,REDUCE_TIED,NORM,1OPT_STEP
+  > END
+  $ times='--forward-ms 1 --input-ms 1 --weight-ms 1 --recompute-ms 1 --link-ms 0'
+  $ triax simulate --file rows.csv $times | grep active
+  active time 8 ms, the longest of a rank; work 4 ms
+  bubble / active time 0.5; bubble / work 1
+  $ drawn() { triax schedule --file rows.csv --format json $times | grep -o '"active":[0-9.]*'; }
+  $ drawn
+  "active":8.0
+  $ sed -i 's/0B0/0R0,0B0/' rows.csv; drawn
+  "active":7.0
+  $ triax simulate --file rows.csv $times | grep active
+  active time 7 ms, the longest of a rank; work 4 ms
+  bubble / active time 0.4286; bubble / work 0.75

@@ -3,12 +3,15 @@
 // program, because it counts every call.
 #include <gtest/gtest.h>
 
+#include <string>
 #include <thread>
 
+#include "cost/integer_program.hpp"
 #include "executor/token_sampler.hpp"
 #include "schedule/rows.hpp"
 #include "support/count_allocations.hpp"
 #include "train/generating.hpp"
+#include "train/preflight.hpp"
 
 namespace triax {
 namespace {
@@ -175,6 +178,41 @@ TEST(SteadyState, AllocatesNothingWhereKeptInputsArePartitioned) {
   run.keys["parallel.tensor"] = "2";
   run.keys["memory.recompute"] = "\"full\"";
   run.keys["memory.partition_activations"] = "true";
+  expect_steady(run);
+}
+
+/// Two stages of two blocks. The first has R.
+void use_two_stages(test::TinyRun& run) {
+  run.keys["model.layers"] = "4";
+  run.keys["parallel.pipeline"] = "2";
+  run.keys["schedule.plugin"] = "\"sched-1f1b\"";
+}
+
+TEST(SteadyState, AllocatesNothingWhereStagesRecomputeEarly) {
+  for (const char* recompute : {"\"full\"", "\"cheap\""}) {
+    test::TinyRun run;
+    use_two_stages(run);
+    run.keys["memory.recompute"] = recompute;
+    SCOPED_TRACE(recompute);
+    expect_steady(run);
+  }
+}
+
+/// In the least memory, all blocks of the first stage run steps again.
+TEST(SteadyState, AllocatesNothingWhereChosenStepsRunAgain) {
+  if (const std::string error = cost::integer_solver_error(); !error.empty()) GTEST_SKIP() << error;
+  test::TinyRun run;
+  use_two_stages(run);
+  run.keys["memory.recompute"] = R"(["optimal", "none"])";
+  run.keys["memory.activation_budget"] = "\"1 B\"";
+  config::RunConfig config = run.config();
+  config.data.training.paths.clear(); // a plan needs no samples
+  const train::Preflight plan = train::preflight(config, train::choose_placement(config), null_log());
+  ASSERT_EQ(plan.refusals.size(), 1u);
+  const std::string &message = plan.refusals.front().message, before = " need ";
+  const std::size_t at = message.find(before);
+  ASSERT_NE(at, std::string::npos) << message;
+  run.keys["memory.activation_budget"] = text("\"{} B\"", std::stoull(message.substr(at + before.size())));
   expect_steady(run);
 }
 

@@ -65,7 +65,8 @@ std::string hint_of(const CsvFile& file, const Violation& violation) {
   if (file.lowered && violation.rule == Violation::Rule::present && violation.at.kind == schedule::Kind::gather_param)
     return "write a 3GATHER_PARAM after the 3OPT_STEP of each stage, or for none";
   if (file.lowered && violation.pool == schedule::Pool::weights && violation.is_of_slots())
-    return "write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I), and a 3RESHARD after them; "
+    return "write a 3UNSHARD before the passes of stage 3 that read its weights (F, B, I, R), and a 3RESHARD after "
+           "them; "
            "or remove all UNSHARD and RESHARD";
   if (file.lowered && violation.rule == Violation::Rule::no_cycle)
     return "use a file with only the compute actions: Triax adds the transfers in an order without deadlock";

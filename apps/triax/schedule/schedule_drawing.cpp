@@ -24,9 +24,10 @@ schedule::Timeline timeline_of(const DrawingRequest& request, const ScheduleSour
                                const VerifiedSchedule& verified) {
   const PassFlags units{{1, 1, 1, 1}};
   schedule::Costs costs = costs_of(request.passes.value_or(units), source.shape.stages());
-  for (const schedule::Program& program : verified.programs)
-    for (const int stage : program.stages()) // a file may have R of some stages; the others recompute nothing
-      if (!program.recomputes(stage)) costs.times[static_cast<std::size_t>(stage)].recompute_ms = 0;
+  if (!request.passes) // a stage without R recomputes nothing
+    for (const schedule::Program& program : verified.programs)
+      for (const int stage : program.stages())
+        if (!program.recomputes(stage)) costs.times[static_cast<std::size_t>(stage)].recompute_ms = 0;
   const schedule::Simulation simulation = schedule::simulate(verified.programs, costs);
   return schedule::planned(verified.programs, simulation, source.shape,
                            request.passes ? schedule::Timeline::Unit::ms : schedule::Timeline::Unit::pass);

@@ -15,7 +15,7 @@ namespace triax::app {
 
 struct DrawingRequest {
   std::string format;                             // table, svg, json, trace
-  std::optional<PassFlags> passes = std::nullopt; // empty: F, I and W take a unit of time, transfers none
+  std::optional<PassFlags> passes = std::nullopt; // empty: F, I, W and R take a unit of time, transfers none
   bool colour = false;                            // of a table
   int columns = 0;                                // width of the terminal for a table; 0: unlimited
 };

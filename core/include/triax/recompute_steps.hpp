@@ -34,7 +34,7 @@ class TRIAX_API RecomputeSteps {
   /// The list does not change, and is the same on all tensor ranks. Together, the steps write all tensors that a
   /// backward reads from its forward, from the inputs alone. Empty for Purpose::generate.
   virtual std::span<const RecomputeStep> steps() const = 0;
-  /// Runs one of them, with the views of backward_input(), but that tensors with Life::forward_only exist, for values
+  /// Runs one of them. The views are those of backward_input(); tensors with Life::forward_only exist, too, for values
   /// within the step. It reads inputs and what the step lists.
   virtual void recompute_step(const LayerCall& call, int step, Views params, Views in, Views stash) = 0;
 

@@ -80,7 +80,7 @@ class RankPosts {
 };
 
 /// Visits all passes in their order: `start(pass, free)` is when a pass may begin on a rank that is free then, and
-/// `end(pass, s)` hears of its end.
+/// `end(pass, s)` is called with its end.
 template <class Start, class End>
 RankEnds walk(const PostedRows& rows, const PostedTimes& times, const Start& start, const End& end) {
   const PassLengths lengths(rows, times);

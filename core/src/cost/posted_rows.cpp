@@ -4,18 +4,16 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "schedule/rules.hpp"
 #include "triax/error.hpp"
 
 namespace triax::cost {
 
 namespace {
 
-bool makes_input(ComputeKind kind) {
-  return kind == ComputeKind::backward || kind == ComputeKind::backward_input;
-}
-bool ends_backward(ComputeKind kind) {
-  return kind == ComputeKind::backward || kind == ComputeKind::backward_weight;
-}
+using schedule::begins_backward;
+using schedule::ends_backward;
+using schedule::kind_of;
 
 /// Puts the passes of all ranks into one order: in turns, one pass of each rank that has its inputs, so that
 /// neighbours in the order seldom wait for each other.
@@ -58,7 +56,8 @@ class PassOrder {
       free_.push_back(*reads);
     }
     write(action, pass);
-    pass.ends_stage = ends_backward(action.kind) && --backwards_left_[static_cast<std::size_t>(action.stage)] == 0;
+    pass.ends_stage =
+        ends_backward(kind_of(action.kind)) && --backwards_left_[static_cast<std::size_t>(action.stage)] == 0;
     if (pass.ends_stage) out_.ended_stages.push_back(action.stage);
     return true;
   }
@@ -70,14 +69,14 @@ class PassOrder {
   const std::int32_t* read_by(const Action& action) const {
     if (action.kind == ComputeKind::forward)
       return action.stage == 0 ? nullptr : &of_forwards_[index(action.stage, action.microbatch)];
-    const bool reads = makes_input(action.kind) && action.stage + 1 < out_.shape.stages();
+    const bool reads = begins_backward(kind_of(action.kind)) && action.stage + 1 < out_.shape.stages();
     return reads ? &of_backwards_[index(action.stage, action.microbatch)] : nullptr;
   }
 
   void write(const Action& action, PostedRows::Pass& pass) {
     const bool is_forward = action.kind == ComputeKind::forward;
     const int to = action.stage + (is_forward ? 1 : -1);
-    if ((!is_forward && !makes_input(action.kind)) || to < 0 || to == out_.shape.stages()) return;
+    if ((!is_forward && !begins_backward(kind_of(action.kind))) || to < 0 || to == out_.shape.stages()) return;
     if (free_.empty()) free_.push_back(out_.slots++);
     pass.writes = free_.back();
     free_.pop_back();
@@ -102,8 +101,8 @@ void count_in_flight(const std::vector<Action>& row, std::vector<int>& weight_pe
       weight_peak[stage] = std::max(weight_peak[stage], ++weights[stage]);
       input_peak[stage] = std::max(input_peak[stage], ++inputs[stage]);
     }
-    if (ends_backward(action.kind)) --weights[stage];
-    if (makes_input(action.kind)) --inputs[stage];
+    if (ends_backward(kind_of(action.kind))) --weights[stage];
+    if (begins_backward(kind_of(action.kind))) --inputs[stage];
   }
 }
 

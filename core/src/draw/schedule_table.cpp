@@ -25,7 +25,7 @@ struct Window {
   std::int64_t from = 0, to = 0;
 };
 
-/// Times are whole numbers of F, I or W passes.
+/// Times are whole numbers of units: an F, I, W or R takes one.
 std::int64_t units(double time) {
   return std::llround(time);
 }

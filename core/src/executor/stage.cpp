@@ -142,7 +142,7 @@ void Stage::gather_parts(std::size_t at, const ProgramAction& action, const Laye
   }
 }
 
-/// The views are those of the backward, but of gradients. Outputs are the inputs of the next layer; the last has none.
+/// The views are those of the backward, without gradients. Outputs are the inputs of the next layer; the last has none.
 void Stage::repeat_forwards(std::size_t last, const ProgramAction& action, const LayerCall& call,
                             const MicrobatchViews& batch) {
   std::size_t first = last;

@@ -7,12 +7,14 @@
 //
 // A recomputed layer keeps its inputs only. Its stash exists in F, and again in B or I, where the forward is repeated
 // first; what W reads of it has a slot from I to W. Layers of a group keep the inputs of their first layer only: before
-// the backward of the last one, the forwards of all are repeated, and their stashes exist at once. R repeats the last
-// group of a stage, before its gradient has arrived; B or I, which is the next pass, begins with the backward of this
-// group, and repeats the other groups, which use the same memory one after another. With partitioned
+// the backward of the last one, the forwards of all are repeated, and their stashes exist at once. With partitioned
 // activations, a rank keeps its part of these inputs, and gathers the whole ones over the tensor ranks first. With
 // Recompute::cheap, only the tensors that a layer lists are recomputed (CheapRecompute), and the others are kept. With
 // Recompute::optimal, the chosen ones are, by the chosen steps of the layer (RecomputeSteps).
+//
+// R recomputes for the last layer or group of a stage, before the gradient of the stage has arrived. B or I, which is
+// the next pass, begins with the backward of this group. It recomputes for the others, in the same memory, one after
+// another. With split backwards, what W reads and R computes has its slot from R on.
 //
 // A tensor that outlives one call has a slot of a pool (schedule/rules.hpp), one slot per microbatch in flight. Layers
 // get views of the tensors that exist during the current action. Other views are empty, so that reading an undeclared
@@ -101,7 +103,7 @@ class Stage {
     std::vector<TensorView> arrived{}; // `part`: the whole input of the stage until F, in Pool::input_f; or `shared`
     TensorView shared{};               // valid within one call, in a reused block
     TensorView repeated{};             // in B, I and R, of an input inside a group, or a gathered one; else empty
-    bool recomputed = false;           // whether a repeated forward or CheapRecompute writes this stash
+    bool recomputed = false;           // whether a repeated forward, CheapRecompute or a step writes this stash
     bool input_only = false;           // `shared` exists in B, I and R, not in F
     int row_dim = -1;                  // dimension that set_rows() applies to
   };
@@ -149,7 +151,7 @@ class Stage {
   void assign_stash(LayerSlot& held, RankMemory& memory, const schedule::Slots& slots);
   void assign_group(std::size_t first, RankMemory& memory, const schedule::Slots& slots);
   static void assign_recomputed(LayerSlot& held, bool lasting, RankMemory& memory, const schedule::Slots& slots);
-  /// A tensor that exists in F, and again from B or I.
+  /// A tensor that exists in F, and again from R, B or I.
   static Location recomputed_location(const StashSpec& spec, RankMemory& memory, const schedule::Slots& slots);
   void assign_generating_stash(LayerSlot& held, RankMemory& memory) const;
 

@@ -21,8 +21,7 @@ inline constexpr const char* kTokenizerFile = "tokenizer.json";
 /// The files of a tokenizer, for messages.
 inline constexpr const char* kTokenizerFiles = "tokenizer.json, vocab.json with merges.txt, or tokenizer.model";
 
-/// The names of those that the folder has. Throws Error for one that is not a regular file, or is a pointer
-/// of Git LFS.
+/// The names of those that the folder has. Throws Error for one that is not a regular file, or is a pointer of Git LFS.
 std::vector<std::string> carried_files(const std::filesystem::path& folder);
 /// Whether a tokenizer is among the names. Others, such as tokenizer_config.json, are not enough for one.
 bool has_tokenizer(const std::vector<std::string>& names);

@@ -15,7 +15,7 @@ namespace triax::plan {
 
 struct StageSums {
   struct Stage {
-    cost::PassTime forward, input, weight; // per microbatch; `input` includes what is repeated, but for R
+    cost::PassTime forward, input, weight; // per microbatch; `input` includes what is repeated, but not in R
     cost::PassTime recompute;              // of R
     double parameters = 0, boundary_bytes = 0;
     KeptBytes kept; // at least

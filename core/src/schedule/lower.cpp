@@ -30,10 +30,6 @@ struct Transfer {
   Kind receive() const { return send == Kind::send_f ? Kind::recv_f : Kind::recv_b; }
 };
 
-bool ends_backward(Kind kind) {
-  return kind == Kind::backward || kind == Kind::backward_weight;
-}
-
 class Lowering {
  public:
   Lowering(Rows rows, const Schedule& schedule, const PipelineShape& shape, bool forward_only, Boundaries boundaries,

@@ -169,6 +169,10 @@ inline bool accumulates(Kind kind) noexcept {
 inline bool begins_backward(Kind kind) noexcept {
   return kind == Kind::backward || kind == Kind::backward_input;
 }
+/// B, W: the last pass of a microbatch on a stage.
+inline bool ends_backward(Kind kind) noexcept {
+  return kind == Kind::backward || kind == Kind::backward_weight;
+}
 /// F, B, I, R.
 inline bool reads_weights(Kind kind) noexcept {
   return runs_layers(kind) && kind != Kind::backward_weight;

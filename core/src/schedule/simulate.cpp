@@ -98,10 +98,10 @@ class RankTally {
   void count(const ProgramAction& action) {
     Passes& of = passes_of(action.stage);
     of.forward += action.kind == Kind::forward;
-    of.input += action.kind == Kind::backward || action.kind == Kind::backward_input;
-    of.weight += action.kind == Kind::backward || action.kind == Kind::backward_weight;
+    of.input += begins_backward(action.kind);
+    of.weight += ends_backward(action.kind);
     in_flight_ += action.kind == Kind::forward;
-    in_flight_ -= action.kind == Kind::backward || action.kind == Kind::backward_weight;
+    in_flight_ -= ends_backward(action.kind);
     peak_in_flight = std::max(peak_in_flight, in_flight_);
   }
 

@@ -355,7 +355,7 @@ class RankCheck {
   }
 
   void check_cap(std::size_t at, const ProgramAction& action) {
-    if (action.kind == Kind::backward || action.kind == Kind::backward_weight) --in_flight_;
+    if (ends_backward(action.kind)) --in_flight_;
     if (action.kind != Kind::forward || purpose_.forward_only) return;
     ++in_flight_;
     if (purpose_.cap && in_flight_ == *purpose_.cap + 1) refuse(Rule::within_cap, at, in_flight_, *purpose_.cap);

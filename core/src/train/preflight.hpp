@@ -84,8 +84,8 @@ Preflight preflight(const config::RunConfig& run, const Placement& placement, Lo
 
 struct Programs;
 /// Plans tensor ranks of these pipeline ranks under given programs, which may have fewer microbatches than the run:
-/// memory depends on their slots. Asks all plugins whether they accept the run.
-/// Does not check data, devices, schedule and checkpoints.
+/// memory depends on their slots. Asks all plugins whether they accept the run. Does not check data, devices, schedule
+/// and checkpoints.
 Preflight plan_under(const config::RunConfig& run, const Placement& placement, Log& log, const Programs& programs,
                      std::span<const int> pipeline_ranks, PlannedRanks planned = PlannedRanks::of_most_memory);
 

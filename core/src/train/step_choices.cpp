@@ -24,7 +24,7 @@ namespace triax::train {
 
 namespace {
 
-constexpr double kForwardUnits = 4096; // of time in the forward of the first block
+constexpr double kForwardUnits = 4096; // of time in the forward of the first block of a rank that is chosen for
 
 bool is_optimal(const config::RunConfig& run, int stage) {
   return !run.evaluates && run.memory.recompute.of(stage) == "optimal";
@@ -105,6 +105,7 @@ class Choices {
     const schedule::Program &training = programs_.training[pipeline], &evaluation = programs_.evaluation[pipeline];
     cost::StepProblem problem;
     std::vector<Blocks> rows;
+    unit_s_ = 0; // of this rank, whichever other ranks are chosen for
     for (const int stage : training.stages()) {
       const executor::StageLayers& of = split_[static_cast<std::size_t>(stage)];
       const int begin = std::max(of.first, blocks_.begin), end = std::min(of.first + of.count, blocks_.end);
@@ -227,7 +228,7 @@ class Choices {
   const executor::LayerRange blocks_;
   const std::vector<executor::StageLayers> split_;
   const std::vector<int> kinds_;
-  double unit_s_ = 0; // of the times of steps
+  double unit_s_ = 0; // of the times of steps; 0: no block of the rank has set it
 };
 
 bool has_choice(const config::RunConfig& run) {
@@ -236,7 +237,6 @@ bool has_choice(const config::RunConfig& run) {
 
 Refusals choose(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins, Programs& programs,
                 std::size_t first_pipeline_rank, std::size_t count) {
-  if (!has_choice(run)) return {};
   const plugin::CallScope call(text("{} or {}", run.model.name, run.kernels.name), "the costs of blocks", {},
                                plugin::CallKind::slow_call);
   cost::Cluster cluster;
@@ -314,8 +314,8 @@ Refusals choose_steps(const config::RunConfig& run, const Layout& layout, const 
 
 Programs chosen_programs(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
                          const Schedule& schedule, Store& store, Deadline deadline) {
-  Programs out = make_programs(run, layout, plugins, schedule);
-  if (!has_choice(run)) return out;
+  if (!has_choice(run)) return make_programs(run, layout, plugins, schedule);
+  Programs out = lower_programs(run, layout, plugins, schedule); // verified with the choice
   if (const Refusals wrong = check_recompute_steps(run, layout, plugins); !wrong.empty()) throw to_error(wrong);
   const auto key = [](std::size_t pipeline) { return text("train/recomputed/{}", pipeline); };
   const std::vector<int> first = first_ranks(layout);
@@ -335,10 +335,10 @@ Programs chosen_programs(const config::RunConfig& run, const Layout& layout, int
 }
 
 Refusals check_budget(const config::RunConfig& run, const Programs& programs, const RankPlan& plan) {
-  const auto has_choice = [&programs](int stage) {
+  const auto is_chosen = [&programs](int stage) {
     return !programs.chosen.empty() && !programs.chosen[static_cast<std::size_t>(stage)].empty();
   };
-  if (std::ranges::none_of(programs.training[static_cast<std::size_t>(plan.pipeline)].stages(), has_choice)) return {};
+  if (std::ranges::none_of(programs.training[static_cast<std::size_t>(plan.pipeline)].stages(), is_chosen)) return {};
   std::uint64_t bytes = 0;
   for (const executor::ActivationPart& part : plan.activations) bytes += part.total();
   if (bytes <= run.memory.activation_budget) return {};

@@ -53,7 +53,7 @@ class Gpt final : public Model, public HfMapping, public TrainingOptions {
                          nearest_values(hidden, hidden + heads, [&](auto h) { return h % heads == 0; }),
                          nearest_values(heads, hidden, [&](auto a) { return hidden % a == 0; })));
     if (heads % tensor != 0) {
-      // A search of plans asks for many sizes: heads are not tried in vain.
+      // A search of plans asks for many sizes. Heads are tried only where some can fit.
       const std::string fits = hidden % tensor != 0 ? std::string() : nearest_values(heads, hidden, [&](auto a) {
         return a % tensor == 0 && hidden % a == 0;
       });
