@@ -228,7 +228,7 @@ TEST(StepChoice, SetsOfBlocksMakeEveryNumber) {
   EXPECT_THAT(block_sets(96), ElementsAre(1, 1, 2, 4, 8, 16, 32, 32));
 }
 
-/// Equal problems have equal choices: every rank finds them again.
+/// Equal problems have equal choices: a job has those that were planned.
 TEST(StepChoice, IsRepeatable) {
   TRIAX_NEEDS_SOLVER();
   Random random(7);

@@ -295,7 +295,7 @@ TEST_F(OptimalRecompute, TakesNoMoreTimeThanCheapAndFull) {
     }
 }
 
-/// Every rank finds the choice again.
+/// The ranks of a job find the choice that was planned.
 TEST_F(OptimalRecompute, IsTheSameInEachObject) {
   TinyRun run;
   run.keys["model.layers"] = "5";

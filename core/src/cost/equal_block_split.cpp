@@ -91,7 +91,7 @@ class EqualBlocks {
   std::vector<std::int64_t> least_squares() const {
     std::vector<std::int64_t> out;
     std::int64_t left = blocks_;
-    using Next = std::pair<std::int64_t, std::size_t>; // what a block more adds, and the stage
+    using Next = std::pair<std::int64_t, std::size_t>; // what one more block adds, and the stage
     std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
     const auto offer = [&](std::size_t at) {
       if (out[at] == stages_[at].most) return;

@@ -24,7 +24,7 @@ namespace triax::train {
 
 namespace {
 
-constexpr double kForwardUnits = 4096; // of time in the forward of the first block of a rank that is chosen for
+constexpr double kForwardUnits = 4096; // of time in the forward of the first block of a rank
 
 bool is_optimal(const config::RunConfig& run, int stage) {
   return !run.evaluates && run.memory.recompute.of(stage) == "optimal";
@@ -105,7 +105,7 @@ class Choices {
     const schedule::Program &training = programs_.training[pipeline], &evaluation = programs_.evaluation[pipeline];
     cost::StepProblem problem;
     std::vector<Blocks> rows;
-    unit_s_ = 0; // of this rank, whichever other ranks are chosen for
+    unit_s_ = 0; // each rank has its own, so that it chooses alone what triax check chooses among others
     for (const int stage : training.stages()) {
       const executor::StageLayers& of = split_[static_cast<std::size_t>(stage)];
       const int begin = std::max(of.first, blocks_.begin), end = std::min(of.first + of.count, blocks_.end);
