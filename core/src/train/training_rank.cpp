@@ -338,8 +338,7 @@ std::int32_t Rank::agree(std::int32_t value) {
 
 std::string Rank::position() const {
   const Impl& rank = *impl_;
-  std::string of_text = rank.text_sample ? rank.text_sample->position() : "";
-  if (!of_text.empty()) return of_text;
+  if (std::string of_text = rank.text_sample ? rank.text_sample->position() : ""; !of_text.empty()) return of_text;
   const auto pipeline_rank = [&rank](int index) {
     const Group group = rank.layout.group(rank.number, kPipelineAxis);
     return text("rank {} through {}", group.ranks[static_cast<std::size_t>(index)], rank.groups.plugin_of(group));
