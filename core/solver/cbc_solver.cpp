@@ -42,6 +42,8 @@ CbcModel make_model(const IntegerProgram& program) {
   Cbc_setParameter(model.get(), "log", "0");
   Cbc_setParameter(model.get(), "ratioGap", "0");
   Cbc_setParameter(model.get(), "allowableGap", "0");
+  // Its preprocessing of some small programs ends the process, by an assertion in ClpNonLinearCost.
+  Cbc_setParameter(model.get(), "preprocess", "off");
   for (const IntegerProgram::Variable& variable : program.variables())
     Cbc_addCol(model.get(), "", static_cast<double>(variable.least),
                variable.is_binary ? 1 : std::numeric_limits<double>::max(), static_cast<double>(variable.cost),

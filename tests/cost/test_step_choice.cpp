@@ -228,6 +228,29 @@ TEST(StepChoice, SetsOfBlocksMakeEveryNumber) {
   EXPECT_THAT(block_sets(96), ElementsAre(1, 1, 2, 4, 8, 16, 32, 32));
 }
 
+/// CBC's preprocessing ends the process in the second of these programs: least bytes with the least time.
+TEST(StepChoice, SolvesWithoutPreprocessing) {
+  TRIAX_NEEDS_SOLVER();
+  StepGraph graph;
+  graph.blocks = 8;
+  graph.shared = 34848;
+  graph.tensors = {{"t0", 3, 0, 1},        {"t1", 3, 0, 1},       {"t2", 3, 0, 1},         {"t3", 3, 0, 1},
+                   {"t4", 28512, 0, 9504}, {"t5", 144, 0, 48},    {"t6", 19008, 0, 6336},  {"t7", 38016, 0, 12672},
+                   {"t8", 19008, 0, 6336}, {"t9", 9504, 0, 3168}, {"t10", 19008, 0, 6336}, {"t11", 38016, 0, 12672}};
+  graph.steps = {{"norm", 1, {0, 1, 8}, {}},
+                 {"qkv", 994, {4}, {8}},
+                 {"attention", 119, {5, 9}, {4}},
+                 {"projection", 333, {2, 3, 6, 10}, {9}},
+                 {"mlp norm", 1, {2, 3, 10}, {6}},
+                 {"up", 1325, {7, 11}, {10}},
+                 {"gelu", 1, {11}, {7}}};
+  const StepProblem problem{.stages = {graph}, .shared = 34848, .budget = 617478};
+  const std::optional<StepChoice> chosen = choose_steps(problem);
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(chosen->time, 3513);
+  EXPECT_EQ(chosen->bytes, 611620);
+}
+
 /// Equal problems have equal choices: every rank finds them again.
 TEST(StepChoice, IsRepeatable) {
   TRIAX_NEEDS_SOLVER();
