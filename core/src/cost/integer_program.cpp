@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plugin/loader.hpp"
+#include "plugin/plugin_call.hpp"
 #include "triax/error.hpp"
 #include "triax/text.hpp"
 
@@ -61,6 +62,8 @@ void IntegerProgram::limit(std::vector<Term> terms, std::int64_t most) {
 IntegerProgram::Solution IntegerProgram::minimize() const {
   const Solver solver = load_solver();
   if (!solver.solve) throw Error(solver.error, {}, "install CBC (Debian: coinor-libcbc-dev) and build Triax again");
+  // A probe process that CBC ends names the solver, and not the plugin whose costs it was asked for.
+  const plugin::CallScope call("the solver of integer programs (CBC)", "its solution", {}, plugin::CallKind::slow_call);
   Solution out;
   solver.solve(*this, out);
   return out;
