@@ -11,6 +11,7 @@
 #include "cost/integer_program.hpp"
 #include "triax/error.hpp"
 #include "triax/export.hpp"
+#include "triax/text.hpp"
 
 namespace triax::cost {
 
@@ -38,11 +39,14 @@ struct DeleteModel {
 };
 using CbcModel = std::unique_ptr<Cbc_Model, DeleteModel>;
 
-CbcModel make_model(const IntegerProgram& program) {
+CbcModel make_model(const IntegerProgram& program, const IntegerProgram::Effort& effort) {
   CbcModel model(Cbc_newModel());
   Cbc_setParameter(model.get(), "log", "0");
-  Cbc_setParameter(model.get(), "ratioGap", "0");
+  Cbc_setParameter(model.get(), "ratioGap", text("{}", effort.gap).c_str());
   Cbc_setParameter(model.get(), "allowableGap", "0");
+  if (effort.most_nodes > 0) Cbc_setMaximumNodes(model.get(), effort.most_nodes);
+  // Its preprocessing of some small programs ends the process, by an assertion in ClpNonLinearCost.
+  Cbc_setParameter(model.get(), "preprocess", "off");
   for (const IntegerProgram::Variable& variable : program.variables())
     Cbc_addCol(model.get(), "", static_cast<double>(variable.least),
                variable.is_binary ? 1 : std::numeric_limits<double>::max(), static_cast<double>(variable.cost),
@@ -63,13 +67,17 @@ CbcModel make_model(const IntegerProgram& program) {
 } // namespace
 
 extern "C" TRIAX_API void triax_solve_integer_program(const IntegerProgram& program,
+                                                      const IntegerProgram::Effort& effort,
                                                       IntegerProgram::Solution& solution) {
   const SolverLock lock;
-  const CbcModel model = make_model(program);
+  const CbcModel model = make_model(program, effort);
   Cbc_solve(model.get());
   solution.reset();
   if (Cbc_isProvenInfeasible(model.get()) != 0) return;
-  TRIAX_REQUIRE(Cbc_isProvenOptimal(model.get()) != 0, "CBC found no solution (status {})", Cbc_status(model.get()));
+  const bool is_stopped = Cbc_isNodeLimitReached(model.get()) != 0;
+  if (is_stopped && Cbc_numberSavedSolutions(model.get()) == 0) return;
+  TRIAX_REQUIRE(is_stopped || Cbc_isProvenOptimal(model.get()) != 0, "CBC found no solution (status {})",
+                Cbc_status(model.get()));
   const double* const values = Cbc_getColSolution(model.get());
   solution.emplace();
   for (std::size_t i = 0; i < program.variables().size(); ++i)

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plugin/loader.hpp"
+#include "plugin/plugin_call.hpp"
 #include "triax/error.hpp"
 #include "triax/text.hpp"
 
@@ -13,7 +14,8 @@ namespace triax::cost {
 
 namespace {
 
-using Solve = void(const IntegerProgram& program, IntegerProgram::Solution& solution);
+using Solve = void(const IntegerProgram& program, const IntegerProgram::Effort& effort,
+                   IntegerProgram::Solution& solution);
 
 struct Solver {
   Solve* solve = nullptr;
@@ -58,11 +60,13 @@ void IntegerProgram::limit(std::vector<Term> terms, std::int64_t most) {
   limits_.push_back({std::move(terms), most});
 }
 
-IntegerProgram::Solution IntegerProgram::minimize() const {
+IntegerProgram::Solution IntegerProgram::minimize(const Effort& effort) const {
   const Solver solver = load_solver();
   if (!solver.solve) throw Error(solver.error, {}, "install CBC (Debian: coinor-libcbc-dev) and build Triax again");
+  // A probe process that CBC ends names the solver, and not the plugin whose costs it was asked for.
+  const plugin::CallScope call("the solver of integer programs (CBC)", "its solution", {}, plugin::CallKind::slow_call);
   Solution out;
-  solver.solve(*this, out);
+  solver.solve(*this, effort, out);
   return out;
 }
 

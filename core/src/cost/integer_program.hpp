@@ -46,8 +46,14 @@ class IntegerProgram {
   const std::vector<Variable>& variables() const { return variables_; }
   const std::vector<Limit>& limits() const { return limits_; }
 
-  /// The best solution.
-  Solution minimize() const;
+  /// When the search ends.
+  struct Effort {
+    double gap = 0;     // with a solution that costs at most this fraction more than the best one
+    int most_nodes = 0; // after so many nodes, with the best solution of them; 0: not
+  };
+  /// A solution within the gap; within no gap if the nodes end the search. Empty: there is none, or none in these
+  /// nodes.
+  Solution minimize(const Effort& effort) const;
 
  private:
   std::vector<Variable> variables_;

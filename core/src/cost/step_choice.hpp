@@ -65,7 +65,9 @@ void evaluate(const StepProblem& problem, StepChoice& choice);
 /// some of them.
 std::vector<int> block_sets(int blocks);
 
-/// The choice of least time within the budget, and of least bytes among those; empty if no choice is within it.
+/// A choice within the budget, of the least time up to a thousandth; or, in a large problem, of the least time that a
+/// bounded search finds. It keeps no tensor that its steps write, unless that needs less memory. Empty if no choice is
+/// within the budget.
 std::optional<StepChoice> choose_steps(const StepProblem& problem);
 
 /// The choice of least bytes.
