@@ -14,7 +14,7 @@ namespace {
 
 /// Modelled times are not exact to a thousandth, and most of a search excludes the last thousandth. Nodes, unlike
 /// seconds, end equal searches equally.
-constexpr IntegerProgram::Effort kSearch{.gap = 1e-3, .most_nodes = 10'000};
+constexpr IntegerProgram::Effort kSearch{.gap = 1e-3, .most_nodes = 2000};
 
 /// Divides all bytes, so that the solver sees small numbers.
 std::int64_t unit_of(const StepProblem& problem) {
