@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What preflight reports about a valid run: memory, communication, parameters and balance of its ranks.
+// What preflight reports about a valid run: memory, parameters and balance of its ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "train/preflight_run.hpp"
-#include "train/tiny_ranks.hpp"
 
 namespace triax {
 namespace {
@@ -115,30 +114,6 @@ TEST_F(PreflightTest, PlansTheMemoryOfATextSample) {
         expect_same_memory(plan.memory, real.at(static_cast<std::size_t>(number)));
       }
   }
-}
-
-TEST_F(PreflightTest, PlansReductionsOverAProductOfAxes) {
-  test::use_divided_model(run_);
-  run_.keys["parallel.pipeline"] = run_.keys["parallel.tensor"] = run_.keys["parallel.data"] = "2";
-  const config::RunConfig config = run_.config();
-  const train::Preflight checked = train::preflight(config, train::choose_placement(config), null_log());
-  EXPECT_TRUE(checked.refusals.empty());
-  const std::vector<test::RankTrace> ranks = test::train_ranks(run_, 1);
-  int compared = 0;
-  for (const train::RankPlan& plan : checked.plans)
-    for (std::size_t i = 0; i < plan.ranks.size(); ++i, ++compared) {
-      const std::vector<report::GroupTraffic>&planned = plan.traffic[i],
-            &counted = ranks[static_cast<std::size_t>(plan.ranks[i])].traffic;
-      EXPECT_THAT(planned, Contains(Field(&report::GroupTraffic::group, "tensor*data")));
-      ASSERT_EQ(planned.size(), counted.size());
-      for (std::size_t group = 0; group < planned.size(); ++group) {
-        EXPECT_EQ(planned[group].group, counted[group].group);
-        EXPECT_EQ(planned[group].ops, counted[group].ops) << planned[group].group;
-        EXPECT_EQ(planned[group].bytes_out, counted[group].bytes_out) << planned[group].group;
-        EXPECT_EQ(planned[group].bytes_in, counted[group].bytes_in) << planned[group].group;
-      }
-    }
-  EXPECT_EQ(compared, 8);
 }
 
 /// With whole and split backwards, on every rank.
