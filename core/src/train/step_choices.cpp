@@ -176,6 +176,7 @@ class Choices {
         run_.model.name, "recompute_step", [&] { return costs_.of_steps(block, offered, context, repeats); });
     const auto renumbered = [&number_of](const std::vector<int>& tensors) {
       std::vector<int> out;
+      out.reserve(tensors.size());
       for (const int tensor : tensors) out.push_back(number_of[static_cast<std::size_t>(tensor)]);
       return out;
     };
