@@ -36,9 +36,6 @@ class RankRow {
   static bool begins_pair(std::span<const Action> left) {
     return left.size() > 1 && left[0].kind == ComputeKind::forward && left[1].kind != ComputeKind::forward;
   }
-  static bool makes_input_gradient(const Action& action) {
-    return action.kind == ComputeKind::backward || action.kind == ComputeKind::backward_input;
-  }
   bool has(const Action& action, schedule::Facts facts) const { return stage_map_.has(action.stage, facts); }
   void add(Kind kind, const Action& action, int peer_stage = -1) {
     ProgramAction& out = out_.emplace_back();
@@ -51,19 +48,20 @@ class RankRow {
   void send(const Action& action) {
     if (action.kind == ComputeKind::forward && has(action, schedule::kAfterElsewhere))
       add(Kind::send_f, action, action.stage + 1);
-    if (makes_input_gradient(action) && has(action, schedule::kBeforeElsewhere))
+    if (schedule::begins_backward(schedule::kind_of(action.kind)) && has(action, schedule::kBeforeElsewhere))
       add(Kind::send_b, action, action.stage - 1);
   }
   void receive(const Action& action) {
     if (action.kind == ComputeKind::forward && has(action, schedule::kBeforeElsewhere))
       add(Kind::recv_f, action, action.stage - 1);
-    if (makes_input_gradient(action) && has(action, schedule::kAfterElsewhere))
+    if (schedule::begins_backward(schedule::kind_of(action.kind)) && has(action, schedule::kAfterElsewhere))
       add(Kind::recv_b, action, action.stage + 1);
   }
   void compute(const Action& action) {
     if (scattered_ && action.kind == ComputeKind::forward && has(action, schedule::kBeforeElsewhere))
       add(Kind::gather_f, action);
-    if (scattered_ && makes_input_gradient(action) && has(action, schedule::kAfterElsewhere))
+    if (scattered_ && schedule::begins_backward(schedule::kind_of(action.kind)) &&
+        has(action, schedule::kAfterElsewhere))
       add(Kind::gather_b, action);
     add(schedule::kind_of(action.kind), action);
   }

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "executor/split.hpp"
 #include "plugin/call_guard.hpp"
+#include "train/listed_parts.hpp"
 #include "train/rank_setup.hpp"
 #include "triax/cheap_recompute.hpp"
 
@@ -73,20 +73,9 @@ Refusals check_interface(const config::RunConfig& run, Layer& block) {
                         "memory.recompute = \"cheap\": {} of {} cannot recompute a part of what it keeps", block.name(),
                         run.model.name)
         .with_hint("use memory.recompute = \"none\" or \"full\"");
-  const auto listed = [&] {
-    return plugin::guarded_call(run.model.name, "recomputed_stash", [&] {
-      const std::span<const int> list = cheap->recomputed_stash();
-      return std::vector<int>(list.begin(), list.end());
-    });
-  };
-  const std::vector<int> first = listed();
-  std::string wrong = executor::wrong_recomputed_stash(block, first);
-  if (wrong.empty() && listed() != first)
-    wrong = text("{}: recomputed_stash() lists other tensors at its second call", block.name());
-  if (wrong.empty()) return {};
-  return make_refusal(ErrorCode::kIncompatible, {run.model.named_in + ".plugin"}, "{}: {}", run.model.name, wrong)
-      .with_hint(
-          "this is a defect of the model: report it to its author, or use memory.recompute = \"none\" or \"full\"");
+  return check_listed(
+      run, block, "recomputed_stash", "tensors", [cheap] { return cheap->recomputed_stash(); },
+      [&block](const std::vector<int>& tensors) { return executor::wrong_recomputed_stash(block, tensors); });
 }
 
 /// The block has the interface.

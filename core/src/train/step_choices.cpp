@@ -17,6 +17,7 @@
 #include "plugin/call_guard.hpp"
 #include "plugin/probe_answer.hpp"
 #include "report/units.hpp"
+#include "train/listed_parts.hpp"
 #include "train/memory_ranks.hpp"
 #include "triax/cheap_recompute.hpp"
 
@@ -286,21 +287,10 @@ Refusals check_recompute_steps(const config::RunConfig& run, const Layout& layou
                           "memory.recompute = \"optimal\": {} of {} cannot run parts of its forward again",
                           block->name(), run.model.name)
           .with_hint("use memory.recompute = \"none\" or \"full\"");
-    const auto listed = [&] {
-      return plugin::guarded_call(run.model.name, "steps", [&] {
-        const std::span<const RecomputeStep> steps = offered->steps();
-        return std::vector<RecomputeStep>(steps.begin(), steps.end());
-      });
-    };
-    const std::vector<RecomputeStep> first = listed();
-    std::string wrong = executor::wrong_steps(*block, first);
-    if (wrong.empty() && listed() != first)
-      wrong = text("{}: steps() lists other steps at its second call", block->name());
-    if (!wrong.empty())
-      return make_refusal(ErrorCode::kIncompatible, {run.model.named_in + ".plugin"}, "{}: {}", run.model.name, wrong)
-          .with_hint(
-              "this is a defect of the model: report it to its author, or use memory.recompute = \"none\" or "
-              "\"full\"");
+    Refusals wrong = check_listed(
+        run, *block, "steps", "steps", [offered] { return offered->steps(); },
+        [&block](const std::vector<RecomputeStep>& steps) { return executor::wrong_steps(*block, steps); });
+    if (!wrong.empty()) return wrong;
   }
   return {};
 }
