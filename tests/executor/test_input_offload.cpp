@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "device/fake_cuda.hpp"
@@ -67,6 +69,19 @@ TEST(HostedInputs, HaveSlotsInPinnedMemoryAndBuffersOfTheDevice) {
   EXPECT_EQ(slots.size(), kGroups * kMicrobatches);
   EXPECT_EQ(buffers.size(), 2 * kHostCopyBuffers) << "all groups use the same buffers";
   EXPECT_FALSE(slots.contains(nullptr) || buffers.contains(nullptr));
+}
+
+/// A table of ranks has the same columns for all, also where a rank recomputes nothing.
+TEST(HostedInputs, HaveARowOnEveryRankOfTheRun) {
+  const test::SampleModel model = model_of_three_blocks();
+  const test::SampleRank rank(model, 1, 1, "0F0 0B0", {}, Layout::ptd(1, 1, 1), Recompute::none,
+                              schedule::Sharding::none, {}, {}, true);
+  const std::vector<RankMemory::Row> rows = rank.state->memory({});
+  const auto row = std::ranges::find_if(rows, [](const RankMemory::Row& of) {
+    return of.what == std::string("activations") && of.kind == MemoryKind::pinned;
+  });
+  ASSERT_NE(row, rows.end());
+  EXPECT_EQ(row->bytes, 0u);
 }
 
 /// The parts of the row "activations" are those of the device.

@@ -98,8 +98,8 @@ RankMemory RankMemory::allocated(Device& device, const RankMemory& counted, cons
 std::vector<RankMemory::Row> RankMemory::rows(const ScratchBytes& scratch_bytes) const {
   std::vector<Row> out;
   for (const ArenaPurpose& purpose : kPurposes) {
-    const bool is_optional = purpose.arena == &RankMemory::cache || purpose.arena == &RankMemory::hosted_inputs;
-    if (is_optional && (this->*purpose.arena).used() == 0) continue;
+    if (purpose.arena == &RankMemory::cache && cache.used() == 0) continue;
+    if (purpose.arena == &RankMemory::hosted_inputs && !hosts_inputs) continue;
     if (purpose.arena == &RankMemory::offload && !offloads) continue;
     if (out.empty() || std::string_view(out.back().what) != purpose.row || out.back().kind != purpose.kind)
       out.push_back({purpose.row, 0, purpose.kind});

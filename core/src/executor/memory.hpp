@@ -73,7 +73,8 @@ class RankMemory {
   std::array<ReusedBlock, 2> between;
   std::array<ReusedBlock, kHostCopyBuffers> leaving, arriving;
   std::span<std::byte> scratch, optimizer_scratch;
-  bool offloads = false; // `offload` is used
+  bool offloads = false;     // `offload` is used
+  bool hosts_inputs = false; // stages of the run may use `hosted_inputs`; the same on all ranks
 
   struct Row {
     const char* what;
@@ -81,8 +82,8 @@ class RankMemory {
     MemoryKind kind = MemoryKind::device; // or pinned
   };
   /// The used bytes of each purpose, for reports; `scratch` is used while nothing is allocated. The cache, buffers for
-  /// offloaded state and activations on the host are listed only if there are any. A purpose with pinned memory has a
-  /// second row for it.
+  /// offloaded state and activations on the host are listed only if the run has them. A purpose with pinned memory has
+  /// a second row for it.
   std::vector<Row> rows(const ScratchBytes& scratch) const;
   std::size_t workspace() const;
   /// All blocks of the device, with their full size.

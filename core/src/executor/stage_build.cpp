@@ -216,6 +216,7 @@ void Stage::end_with_result() {
 }
 
 void Stage::assign_memory(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters) {
+  memory.hosts_inputs |= options_.how.on_host;
   for (std::size_t at = 0; at < layers_.size(); ++at) {
     LayerSlot& held = layers_[at];
     held.working = parameters.working_of(first_ + static_cast<int>(at));
