@@ -273,7 +273,18 @@ TEST(SameBits, InFp16) {
                         {.data = 2, .kernels = "kernels-cpu", .shard = "states"},
                         {.pipeline = 2, .kernels = "kernels-cpu", .split_backward = true, .offload = true},
                         {.data = 2, .kernels = "kernels-cpu", .shard = "states", .offload = true},
-                        {.pipeline = 2, .kernels = "kernels-cpu", .split_backward = true, .cheap = true}},
+                        {.pipeline = 2, .kernels = "kernels-cpu", .split_backward = true, .cheap = true},
+                        {.pipeline = 2,
+                         .tensor = 2,
+                         .scheduler = "sched-1f1b",
+                         .kernels = "kernels-cpu",
+                         .recompute = true,
+                         .partition = true},
+                        {.data = 2,
+                         .chunks = 4,
+                         .scheduler = "sched-breadth-first",
+                         .kernels = "kernels-cpu",
+                         .shard = "parameters"}},
                        kTraining, 0x1p23);
 }
 
