@@ -267,25 +267,22 @@ void expect_skipped_steps(const std::vector<Case>& cases, Training training, dou
 }
 
 TEST(SameBits, InFp16) {
-  expect_skipped_steps({{4, 1, 1, 1, "sched-zb-h1", 1, 6, "kernels-cpu"},
-                        {2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-cpu"},
-                        {3, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-cpu"},
-                        {.data = 2, .kernels = "kernels-cpu", .shard = "states"},
-                        {.pipeline = 2, .kernels = "kernels-cpu", .split_backward = true, .offload = true},
-                        {.data = 2, .kernels = "kernels-cpu", .shard = "states", .offload = true},
-                        {.pipeline = 2, .kernels = "kernels-cpu", .split_backward = true, .cheap = true},
-                        {.pipeline = 2,
-                         .tensor = 2,
-                         .scheduler = "sched-1f1b",
-                         .kernels = "kernels-cpu",
-                         .recompute = true,
-                         .partition = true},
-                        {.data = 2,
-                         .chunks = 4,
-                         .scheduler = "sched-breadth-first",
-                         .kernels = "kernels-cpu",
-                         .shard = "parameters"}},
-                       kTraining, 0x1p23);
+  expect_skipped_steps(
+      {{4, 1, 1, 1, "sched-zb-h1", 1, 6, "kernels-cpu"},
+       {2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-cpu"},
+       {3, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-cpu"},
+       {.data = 2, .kernels = "kernels-cpu", .shard = "states"},
+       {.pipeline = 2, .kernels = "kernels-cpu", .split_backward = true, .offload = true},
+       {.data = 2, .kernels = "kernels-cpu", .shard = "states", .offload = true},
+       {.pipeline = 2, .kernels = "kernels-cpu", .split_backward = true, .cheap = true},
+       {.pipeline = 2,
+        .tensor = 2,
+        .scheduler = "sched-1f1b",
+        .kernels = "kernels-cpu",
+        .recompute = true,
+        .partition = true},
+       {.data = 2, .chunks = 4, .scheduler = "sched-breadth-first", .kernels = "kernels-cpu", .shard = "parameters"}},
+      kTraining, 0x1p23);
 }
 
 /// Its gradients are larger.
