@@ -77,6 +77,19 @@ Inputs of recomputed blocks that the tensor ranks divide, and where that saves n
   $ triax check base.toml $parts --set memory.partition_activations=true --set memory.recompute=none | grep '^note:'
   note: memory.partition_activations = true has no effect with memory.recompute = "none"
 
+Inputs on the host, which is no other memory where kernels compute on the CPU:
+
+  $ triax check base.toml --no-device --set memory.recompute=full --set memory.offload_activations=true | grep '^note:'
+  note: memory.offload_activations = true has no effect with kernels.plugin "kernels-reference": the inputs of recomputed blocks are in the memory of the host
+  $ triax check base.toml --no-device --set memory.offload_activations=true | grep '^note:'
+  note: memory.offload_activations = true has no effect with memory.recompute = "none"
+  $ echo "not a library" > kernels-fused.so
+  $ on_gpu="--no-device --set kernels.plugin=kernels-fused --set plugins.path=[\".\"] --set memory.recompute=full --set memory.offload_activations=true"
+  $ triax check base.toml $on_gpu | grep '^note:'
+  [1]
+  $ triax check base.toml $on_gpu --json | sed -n '/"host_memory_bytes"/,/}/p' | grep -o '"activations": [0-9]*'
+  "activations": 32768
+
 A budget for activations, in which everything is kept, one that is too small, and the least:
 
   $ within() { triax check base.toml --no-device --set memory.recompute=optimal --set memory.activation_budget="$@"; }

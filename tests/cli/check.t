@@ -42,6 +42,7 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    activation_budget = "" # default
    recompute_layers = 1 # default
    partition_activations = false # default
+   offload_activations = false # default
    offload = "none" # default
    offload_path = "" # default
    offload_buffer_bytes = 8388608 # default
@@ -177,7 +178,7 @@ Of many ranks, the summary comes first:
   
   base.toml: configuration is valid; the devices and memory of this machine were not checked
   $ triax check base.toml $many --set memory.recompute=full | grep '^uneven'
-  uneven stages: the step is 26.8 % longer than with equal stages (mean bubble 46.7 % instead of 32.4 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
+  uneven stages: the step is 28.7 % longer than with equal stages (mean bubble 43.1 % instead of 26.8 %; estimated from FLOPs, without transfers); try parallel.split = "auto"
   $ triax check base.toml $many --all | sed "$cores" | grep -E '^\[model\]|^peak memory:|  block 11$'
   [model]
       11        11     0       0  block 11

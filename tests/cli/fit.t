@@ -22,12 +22,12 @@ It fits as it is written, or with larger microbatches:
     true               none             cheap                       6  73.7 GB  12.2 GB  42.0 %
     false              states           cheap                       4  73.4 GB  12.5 GB  33.1 %
     true               states           cheap                      48  82.2 GB  3.73 GB  84.7 %
-    false              none             full                       16  84.2 GB  1.66 GB  65.0 %
-    true               none             full                       48  73.7 GB  12.2 GB  84.6 %
-    false              states           full                       32  75.7 GB  10.2 GB  78.7 %
-    true               states           full                       48  52.4 GB  33.5 GB  84.6 %
-    false              none             full, auto                 32  85.6 GB   315 MB  78.7 %
-    false              states           full, auto                 48    82 GB  3.89 GB  84.6 %
+    false              none             full                       16  84.2 GB  1.66 GB  64.3 %
+    true               none             full                       48  73.7 GB  12.2 GB  84.2 %
+    false              states           full                       32  75.7 GB  10.2 GB  78.1 %
+    true               states           full                       48  52.4 GB  33.5 GB  84.2 %
+    false              none             full, auto                 32  85.6 GB   315 MB  77.6 %
+    false              states           full, auto                 48    82 GB  3.89 GB  83.8 %
   
   run.toml fits as it is written
 
@@ -46,13 +46,13 @@ It fits with another setting. `triax check` accepts the run with it:
     true               none             cheap                       1  41.3 GB  does not fit  13.3 %
     false              states           cheap                       1  28.3 GB  6.72 GB       13.3 %
     true               states           cheap                       3  32.7 GB  2.33 GB       27.6 %
-    false              none             full                        1  40.3 GB  does not fit  12.5 %
-    true               none             full                        1  36.1 GB  does not fit  12.5 %
-    false              states           full                        3  29.8 GB  5.23 GB       27.1 %
-    true               states           full                       24  34.7 GB  321 MB        73.5 %
-    false              none             full, auto                  1  37.5 GB  does not fit  12.5 %
-    true               none             full, auto                  1  35.9 GB  does not fit  12.5 %
-    false              states           full, auto                  8  34.9 GB  51.3 MB       48.5 %
+    false              none             full                        1  40.3 GB  does not fit  12.3 %
+    true               none             full                        1  36.1 GB  does not fit  12.3 %
+    false              states           full                        3  29.8 GB  5.23 GB       26.5 %
+    true               states           full                       24  34.7 GB  321 MB        72.9 %
+    false              none             full, auto                  1  37.5 GB  does not fit  11.6 %
+    true               none             full, auto                  1  35.9 GB  does not fit  12.1 %
+    false              states           full, auto                  8  34.9 GB  51.3 MB       45.9 %
   
   to fit, set in run.toml; peak: rank 0, 23.3 GB
   
@@ -71,8 +71,8 @@ With several, and a smaller microbatch, if no others suffice:
 
   $ triax fit run.toml --memory 60GB --set batch.micro=4 --set memory.recompute=full --set parallel.sequence=true --set parallel.scatter_gather=false | tail -5
     true               states           cheap                       6  52.1 GB   7.9 GB  42.0 %
-    true               none             full                       24  56.3 GB  3.74 GB  73.5 %
-    true               states           full                       48  52.4 GB   7.6 GB  84.6 %
+    true               none             full                       24  56.3 GB  3.74 GB  72.9 %
+    true               states           full                       48  52.4 GB   7.6 GB  84.2 %
   
   run.toml fits as it is written
   $ triax fit base.toml --memory 1100kB --set batch.micro=4 | tail -7
@@ -101,7 +101,7 @@ A schedule that restricts the number of microbatches leaves some out:
     parallel.sequence  optimizer.shard  memory.recompute  batch.micro    needs    free  bubble
     false              none             none                        6  2.69 MB  997 MB  25.6 %
     false              none             cheap                       6  2.26 MB  998 MB  25.6 %
-    false              none             full                        6  1.83 MB  998 MB  24.4 %
+    false              none             full                        6  1.83 MB  998 MB  21.0 %
 
 Where some stages recompute, the list has a row, beside all stages and none:
 
@@ -113,12 +113,12 @@ Where some stages recompute, the list has a row, beside all stages and none:
     parallel.sequence  optimizer.shard  memory.recompute                  batch.micro    needs    free  bubble
     false              none             none                                        1  1.24 MB  555 kB  27.3 %
     false              none             cheap                                       2  1.48 MB  315 kB  35.5 %
-    false              none             ["full", "full", "none", "none"]            4  1.76 MB   39 kB  43.8 %
-    false              none             full                                        4  1.35 MB  451 kB  46.4 %
+    false              none             ["full", "full", "none", "none"]            4  1.76 MB   39 kB  41.6 %
+    false              none             full                                        4  1.35 MB  451 kB  43.7 %
   
   base.toml fits as it is written
   $ triax fit base.toml --memory 1500kB $stages --set 'memory.recompute=["full", "full", "none", "none"]' --set 'memory.recompute_layers=[1, 2, 1, 1]' | sed -n '7p;$p'
-    false              none             ["full", "full", "none", "none"], [1, 2, 1, 1] blocks            2  1.11 MB   390 kB  29.0 %
+    false              none             ["full", "full", "none", "none"], [1, 2, 1, 1] blocks            2  1.11 MB   390 kB  26.4 %
   recompute = "full"
   $ triax fit base.toml --memory 1800kB $stages --set 'memory.recompute=["full", "full", "none", "none"]' --json | sed -n '/"written"/,/micro/p'
     "written": {

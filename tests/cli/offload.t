@@ -18,6 +18,7 @@ The buffers are a part of the memory, and the state is in files:
   communication of a step: a rank sends at most 193 kB over data (rank 0); all ranks send 385 kB
   
   $ triax check base.toml --no-device --set parallel.data=2 $disk --json | grep offload
+      "memory.offload_activations": {
       "memory.offload": {
       "memory.offload_path": {
       "memory.offload_buffer_bytes": {

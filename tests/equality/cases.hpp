@@ -34,6 +34,7 @@ struct Case {
   std::int64_t sequence = 5;      // tokens; not divisible by tensor sizes
   std::string split{};            // parallel.split as TOML; empty: not set
   bool offload = false;           // memory.offload = "disk", with the smallest buffers
+  bool host_inputs = false;       // memory.offload_activations
 
   int world() const { return pipeline * tensor * data; }
   int stages() const { return pipeline * chunks; }

@@ -43,6 +43,7 @@ class GpuRun : public ::testing::Test {
     if (run.recompute) out += " memory.recompute=full";
     if (run.cheap) out += " memory.recompute=cheap";
     if (run.partition) out += " memory.partition_activations=true";
+    if (run.host_inputs) out += " memory.offload_activations=true";
     if (!run.shard.empty()) out += " optimizer.shard=" + run.shard;
     return out;
   }

@@ -46,6 +46,7 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
     toml.keys["memory.offload_buffer_bytes"] = "4096";
   }
   if (run.partition) toml.keys["memory.partition_activations"] = "true";
+  if (run.host_inputs) toml.keys["memory.offload_activations"] = "true";
   toml.keys["comm.plugin"] = quoted(training.comm);
   if (!training.pipeline_comm.empty()) toml.keys["comm.pipeline.plugin"] = quoted(training.pipeline_comm);
   if (run.group > 0) toml.keys["schedule.group"] = text("{}", run.group);

@@ -14,6 +14,8 @@
 #include "equality/harness.hpp"
 #include "support/fake_cuda_device.hpp"
 #include "support/sanitizers.hpp"
+#include "train/rank_setup.hpp"
+#include "train/tiny_ranks.hpp"
 #include "triax/layout.hpp"
 #include "triax/text.hpp"
 
@@ -33,7 +35,7 @@ const Ranks& expected(Case run, const Training& training) {
   run.pipeline = run.chunks = 1;
   run.scheduler = "sched-gpipe";
   run.group = 0;
-  run.through_file = run.scatter_gather = run.recompute = run.cheap = run.partition = false;
+  run.through_file = run.scatter_gather = run.recompute = run.cheap = run.partition = run.host_inputs = false;
   run.shard.clear();
   run.offload = false;
   run.split.clear();
@@ -265,14 +267,22 @@ void expect_skipped_steps(const std::vector<Case>& cases, Training training, dou
 }
 
 TEST(SameBits, InFp16) {
-  expect_skipped_steps({{4, 1, 1, 1, "sched-zb-h1", 1, 6, "kernels-cpu"},
-                        {2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-cpu"},
-                        {3, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-cpu"},
-                        {.data = 2, .kernels = "kernels-cpu", .shard = "states"},
-                        {.pipeline = 2, .kernels = "kernels-cpu", .split_backward = true, .offload = true},
-                        {.data = 2, .kernels = "kernels-cpu", .shard = "states", .offload = true},
-                        {.pipeline = 2, .kernels = "kernels-cpu", .split_backward = true, .cheap = true}},
-                       kTraining, 0x1p23);
+  expect_skipped_steps(
+      {{4, 1, 1, 1, "sched-zb-h1", 1, 6, "kernels-cpu"},
+       {2, 2, 2, 2, "sched-interleaved", 2, 4, "kernels-cpu"},
+       {3, 2, 1, 1, "sched-1f1b", 1, 4, "kernels-cpu"},
+       {.data = 2, .kernels = "kernels-cpu", .shard = "states"},
+       {.pipeline = 2, .kernels = "kernels-cpu", .split_backward = true, .offload = true},
+       {.data = 2, .kernels = "kernels-cpu", .shard = "states", .offload = true},
+       {.pipeline = 2, .kernels = "kernels-cpu", .split_backward = true, .cheap = true},
+       {.pipeline = 2,
+        .tensor = 2,
+        .scheduler = "sched-1f1b",
+        .kernels = "kernels-cpu",
+        .recompute = true,
+        .partition = true},
+       {.data = 2, .chunks = 4, .scheduler = "sched-breadth-first", .kernels = "kernels-cpu", .shard = "parameters"}},
+      kTraining, 0x1p23);
 }
 
 /// Its gradients are larger.
@@ -309,6 +319,62 @@ TEST(SameBits, OnADeviceThatIsLate) {
     expect_as_on_the_host(run, kTraining);
 }
 
+/// Inputs are copied to the host and back on a stream that is late, too. With chunks, a rank has groups of several
+/// stages, and with split backwards, W is between the groups of two microbatches.
+TEST(SameBits, WhereInputsOfRecomputedBlocksAreOnTheHost) {
+  for (const Case& run :
+       {Case{.chunks = 3, .scheduler = "sched-interleaved", .micro = 2, .recompute = true, .host_inputs = true},
+        Case{.scheduler = "sched-1f1b", .recompute = true, .host_inputs = true},
+        Case{.scheduler = "sched-zb-h1", .recompute = true, .host_inputs = true}})
+    expect_as_on_the_host(run, kTraining);
+}
+
+/// The third step is captured, with the copies.
+TEST(SameBits, WhereInputsAreOnTheHostInARecordedStep) {
+  Training recorded = kTraining;
+  recorded.steps = 5;
+  Training walked = recorded;
+  recorded.cuda_graph = true;
+  Case run{.chunks = 3, .scheduler = "sched-interleaved", .micro = 2, .kernels = "kernels-fake-cuda"};
+  const Ranks expected_bits = train(run, walked);
+  run.recompute = run.host_inputs = true;
+  const int before = test::fake_recordings_launched();
+  expect_as_expected(run, recorded, &expected_bits);
+  EXPECT_EQ(test::fake_recordings_launched(), before + 3);
+}
+
+/// Each rank allocates what was planned: the inputs of all blocks and microbatches are in pinned memory.
+TEST(PlannedMemory, HasInputsOfRecomputedBlocksOnTheHost) {
+  test::TinyRun run;
+  run.keys["plugins.path"] = text("[\"{}\"]", TEST_PLUGINS);
+  run.keys["kernels.plugin"] = "\"kernels-fake-cuda\"";
+  run.keys["model.layers"] = "4";
+  run.keys["model.hidden"] = "64";
+  run.keys["model.heads"] = "4";
+  run.keys["model.sequence"] = "32";
+  run.keys["batch.global"] = "8";
+  run.keys["memory.recompute"] = "\"full\"";
+  run.keys["memory.offload_activations"] = "true";
+  const config::RunConfig config = run.config();
+  config::RunConfig without_samples = config;
+  without_samples.data.training.paths.clear(); // a plan needs none
+  const train::Preflight planned =
+      train::preflight(without_samples, train::choose_placement(without_samples), null_log());
+  ASSERT_TRUE(planned.refusals.empty());
+  std::vector<train::MemoryRow> used;
+  test::run_ranks(config, train::layout_of(config), [&used](train::Rank& rank, int) { used = rank.memory(); });
+  const std::vector<train::MemoryRow>& rows = planned.plans.front().memory;
+  ASSERT_EQ(used.size(), rows.size());
+  std::size_t on_host = 0;
+  for (std::size_t row = 0; row < used.size(); ++row) {
+    EXPECT_EQ(used[row].bytes, rows[row].bytes) << used[row].what;
+    EXPECT_EQ(used[row].is_on_host, rows[row].is_on_host) << used[row].what;
+    if (used[row].what == "activations" && used[row].is_on_host) on_host = used[row].bytes;
+  }
+  constexpr std::size_t kInput = 32 * 64 * 4, kMicrobatches = 8, kBlocks = 4;
+  EXPECT_EQ(on_host, kInput * kMicrobatches * kBlocks);
+}
+
 #ifdef TRIAX_WITH_UCX
 /// Device memory is staged through pinned host memory, while kernels have delays.
 TEST(SameBits, OnDevicesThatAreLateThroughUcx) {
@@ -318,7 +384,20 @@ TEST(SameBits, OnDevicesThatAreLateThroughUcx) {
        {Case{2, 2, 2, 1, "sched-1f1b", 1, 4, "kernels-reference"},
         Case{.data = 3, .chunks = 2, .scheduler = "sched-breadth-first", .shard = "gradients"},
         Case{.data = 2, .chunks = 4, .scheduler = "sched-breadth-first", .shard = "parameters"},
-        Case{.pipeline = 2, .tensor = 2, .chunks = 2, .scheduler = "sched-zb-v", .scatter_gather = true}})
+        Case{.pipeline = 2, .tensor = 2, .chunks = 2, .scheduler = "sched-zb-v", .scatter_gather = true},
+        Case{.pipeline = 2,
+        .tensor = 2,
+        .scheduler = "sched-1f1b",
+        .recompute = true,
+        .partition = true,
+        .host_inputs = true},
+        Case{.pipeline = 2,
+        .tensor = 2,
+        .scheduler = "sched-zb-h1",
+        .recompute = true,
+        .sequence_parallel = true,
+        .sequence = 8,
+        .host_inputs = true}})
     expect_as_on_the_host(run, ucx);
 }
 #endif

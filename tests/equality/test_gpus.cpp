@@ -48,7 +48,7 @@ class OnGpus : public GpuRun {
     run.scheduler = "sched-gpipe";
     run.group = 0;
     run.shard.clear();
-    run.scatter_gather = run.recompute = run.cheap = run.partition = false;
+    run.scatter_gather = run.recompute = run.cheap = run.partition = run.host_inputs = false;
     const std::string keys = keys_of(run, comm) + more;
     const auto [at, is_new] = known_.try_emplace(keys);
     if (is_new) {
@@ -195,6 +195,20 @@ TEST_F(OnGpus, InBf16) {
 
 TEST_F(OnGpus, WithDividedPositionsAndRecomputation) {
   expect_bits({kDividedPositions}, kNccl, kBf16, " train.cuda_graph=true");
+}
+
+/// Copies to and from the host are on a separate stream, also in a captured step.
+TEST_F(OnGpus, WithInputsOfRecomputedBlocksOnTheHost) {
+  const Case run{.pipeline = 2,
+                 .tensor = 2,
+                 .scheduler = "sched-1f1b",
+                 .kernels = "kernels-fused",
+                 .layers = 4,
+                 .recompute = true,
+                 .partition = true,
+                 .host_inputs = true};
+  expect_bits({run}, kNccl, kBf16);
+  expect_bits({run}, kNccl, kBf16, " train.cuda_graph=true");
 }
 
 TEST_F(OnGpus, InFp16) {

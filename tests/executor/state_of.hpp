@@ -24,7 +24,8 @@ class SampleRank {
   SampleRank(const SampleModel& sample, int stages, int microbatches, const std::string& row,
              OptimizerTraits traits = {}, const Layout& of = Layout::ptd(1, 1, 1),
              Recompute recompute = Recompute::none, schedule::Sharding sharding = schedule::Sharding::none,
-             std::vector<executor::ChosenSteps> chosen = {}, const std::vector<bool>& recomputes_early = {})
+             std::vector<executor::ChosenSteps> chosen = {}, const std::vector<bool>& recomputes_early = {},
+             bool on_host = false)
       : model(sample), optimizer(std::move(traits)), layout(of) {
     const PipelineShape shape{1, stages, microbatches};
     const Schedule rows = schedule_of(shape, std::vector<int>(static_cast<std::size_t>(stages), 0), {row});
@@ -39,7 +40,7 @@ class SampleRank {
         executor::split_layers(model, stages, {}),
         {microbatches, 2, 3, 1, 0},
         std::vector<executor::StageRecompute>(static_cast<std::size_t>(stages),
-                                              {.blocks = recompute, .chosen = std::move(chosen)}),
+                                              {.blocks = recompute, .chosen = std::move(chosen), .on_host = on_host}),
         sharding};
     state = std::make_unique<executor::RankState>(request, training, evaluation);
   }

@@ -88,6 +88,18 @@ TEST(Split, KeptInputsAreDividedInEqualParts) {
   EXPECT_TRUE(refusal(5).empty()) << "each rank has a part already";
 }
 
+/// The host keeps parts as well, and what sequence parallelism has divided; the weight gradient reads device memory.
+TEST(Split, KeptInputsOnTheHostAreNotReadByWeightGradients) {
+  TensorSpec input{"x", {3, 2, 4}, DType::f32, Life::forward_to_input};
+  EXPECT_TRUE(executor::is_hosted(input) && executor::is_partitioned(input));
+  input.sharded = true;
+  EXPECT_TRUE(executor::is_hosted(input));
+  EXPECT_FALSE(executor::is_partitioned(input));
+  input.life = Life::forward_to_weight;
+  EXPECT_FALSE(executor::is_hosted(input));
+  EXPECT_FALSE(executor::is_hosted({"tokens", {3, 2}, DType::i32}));
+}
+
 TEST(Split, BlocksMustBeLayersOfTheModel) {
   test::SampleModel model = with_blocks(2);
   constexpr int kMaxInt = std::numeric_limits<int>::max();

@@ -47,6 +47,45 @@ class TrainResume : public ProcessRun {
     std::ranges::sort(out);
     return out;
   }
+  /// Kills ranks, or the launcher, at random instants of steps and saves of a run with these keys, and continues it.
+  /// Its records equal those of a run without the keys that is not killed. TRIAX_KILLS sets the number of kills.
+  void expect_to_continue_after_kills(const std::vector<std::string>& more) const {
+    const auto go_with = [&](std::vector<std::string> sets) {
+      sets.insert(sets.end(), more.begin(), more.end());
+      return go(std::move(sets));
+    };
+    const char* given = std::getenv("TRIAX_KILLS");
+    const int kills = given ? std::atoi(given) : 8;
+    std::mt19937 random(static_cast<unsigned>(::getpid()));
+    for (int kill = 0; kill < kills; ++kill) {
+      std::filesystem::remove(work_ / "run/resolved.toml");
+      TrainProcess job = go_with({"train.steps=1000000", "checkpoint.every=1", "launch.start_timeout_s=20"});
+      while (!std::filesystem::exists(work_ / "run/resolved.toml") && !job.ended()) ::usleep(2000);
+      const auto is_none_complete = [this] { return checkpoints().empty() || checkpoints().back().starts_with('.'); };
+      while (kill + 1 == kills && is_none_complete() && !job.ended()) ::usleep(2000); // a busy machine is slow
+      ::usleep(random() % 150'000);
+      std::vector<pid_t> all = job.ranks();
+      all.push_back(job.pid());
+      const pid_t victim = all[random() % all.size()];
+      send_signal(victim, SIGKILL);
+      EXPECT_NE(job.wait(), 2) << job.err(); // what a kill leaves is not refused
+      for (const pid_t one : all) EXPECT_TRUE(ends_soon(one));
+      for (const std::string& name : checkpoints()) {
+        if (!name.starts_with("step-")) continue;
+        EXPECT_TRUE(std::filesystem::exists(work_ / "run/checkpoints" / name / "manifest.json")) << name;
+      }
+    }
+    const auto saved = checkpoints();
+    ASSERT_FALSE(saved.empty());
+    const std::int64_t last = std::stoll(saved.back().substr(5));
+    const std::string stop = "train.stop_at=" + std::to_string(last + 2);
+    TrainProcess job = go_with({"train.steps=1000000", stop});
+    EXPECT_EQ(job.wait(), 0) << job.err();
+    for (const std::string& name : checkpoints()) EXPECT_TRUE(name.starts_with("step-")) << name;
+    TrainProcess whole = go({"train.steps=1000000", stop, "run.dir=whole"});
+    EXPECT_EQ(whole.wait(), 0);
+    EXPECT_EQ(records("run"), records("whole"));
+  }
   void wait_for_a_step(TrainProcess& job) const {
     while (!has_stepped() && !job.ended()) ::usleep(2000);
   }
@@ -116,39 +155,18 @@ TEST_F(TrainResume, ATimeLimitEndsTheRunInTimeWithACheckpoint) {
   EXPECT_THAT(job.err(), ContainsRegex("\nstopped by train.time_limit after step [0-9]+ of 1000000; saved in "));
 }
 
-/// Ranks, or the launcher, at random instants of steps and saves. TRIAX_KILLS sets the number of kills.
 TEST_F(TrainResume, KilledAtAnyInstantItContinuesFromACompleteCheckpoint) {
-  const char* given = std::getenv("TRIAX_KILLS");
-  const int kills = given ? std::atoi(given) : 8;
-  std::mt19937 random(static_cast<unsigned>(::getpid()));
-  for (int kill = 0; kill < kills; ++kill) {
-    std::filesystem::remove(work_ / "run/resolved.toml");
-    TrainProcess job = go({"train.steps=1000000", "checkpoint.every=1", "launch.start_timeout_s=20"});
-    while (!std::filesystem::exists(work_ / "run/resolved.toml") && !job.ended()) ::usleep(2000);
-    const auto is_none_complete = [this] { return checkpoints().empty() || checkpoints().back().starts_with('.'); };
-    while (kill + 1 == kills && is_none_complete() && !job.ended()) ::usleep(2000); // a busy machine is slow
-    ::usleep(random() % 150'000);
-    std::vector<pid_t> all = job.ranks();
-    all.push_back(job.pid());
-    const pid_t victim = all[random() % all.size()];
-    send_signal(victim, SIGKILL);
-    EXPECT_NE(job.wait(), 2) << job.err(); // what a kill leaves is not refused
-    for (const pid_t one : all) EXPECT_TRUE(ends_soon(one));
-    for (const std::string& name : checkpoints()) {
-      if (!name.starts_with("step-")) continue;
-      EXPECT_TRUE(std::filesystem::exists(work_ / "run/checkpoints" / name / "manifest.json")) << name;
-    }
+  expect_to_continue_after_kills({});
+}
+
+/// The file of the state disappears with its process; a kill before its name is removed leaves an empty one. The whole
+/// run has its state in memory, and the same bits.
+TEST_F(TrainResume, KilledAtAnyInstantWithItsStateOnADiskItContinues) {
+  expect_to_continue_after_kills({"memory.offload=disk", "memory.offload_buffer_bytes=4096"});
+  for (const auto& entry : std::filesystem::directory_iterator(work_ / "run")) {
+    if (!entry.path().filename().string().starts_with(".offload")) continue;
+    EXPECT_EQ(std::filesystem::file_size(entry.path()), 0u) << entry.path();
   }
-  const auto saved = checkpoints();
-  ASSERT_FALSE(saved.empty());
-  const std::int64_t last = std::stoll(saved.back().substr(5));
-  const std::string stop = "train.stop_at=" + std::to_string(last + 2);
-  TrainProcess job = go({"train.steps=1000000", stop});
-  EXPECT_EQ(job.wait(), 0) << job.err();
-  for (const std::string& name : checkpoints()) EXPECT_TRUE(name.starts_with("step-")) << name;
-  TrainProcess whole = go({"train.steps=1000000", stop, "run.dir=whole"});
-  EXPECT_EQ(whole.wait(), 0);
-  EXPECT_EQ(records("run"), records("whole"));
 }
 
 TEST_F(TrainResume, AnotherModelIsRefusedWithTheKey) {

@@ -167,6 +167,35 @@ TEST_F(PreflightTest, ReportsTheCostOfUnevenStages) {
   EXPECT_FALSE(train::preflight(alone, train::choose_placement(alone), null_log()).balance.step.has_value());
 }
 
+/// R repeats the block of the first stage while the second computes. The second ends with the head, and has no R.
+TEST_F(PreflightTest, CountsRecomputationBeforeTheGradientArrives) {
+  run_.keys["parallel.pipeline"] = "2";
+  const auto balance = [this] {
+    const config::RunConfig config = run_.config();
+    return train::preflight(config, train::choose_placement(config), null_log()).balance;
+  };
+  const train::Balance none = balance();
+  run_.keys["memory.recompute"] = "\"full\"";
+  const train::Balance full = balance();
+  ASSERT_EQ(full.stages.size(), 2u);
+  const auto repeated = [&](std::size_t stage) {
+    return full.stages[stage].flops.backward_input - none.stages[stage].flops.backward_input;
+  };
+  EXPECT_EQ(none.stages[0].early_flops, 0);
+  EXPECT_GT(repeated(0), 0);
+  EXPECT_EQ(full.stages[0].early_flops, repeated(0));
+  EXPECT_EQ(full.stages[1].early_flops, 0);
+  ASSERT_TRUE(full.step.has_value());
+  const auto backward = [](const Cost& of) { return of.backward_input + of.backward_weight; };
+  const Cost &first = full.stages[0].flops, &second = full.stages[1].flops;
+  const double all = full.stages[0].all_flops() + full.stages[1].all_flops();
+  const double own = first.forward + 4 * second.forward + 4 * backward(second) + backward(first) - repeated(0);
+  const double even = (4 + 1) * all / 2 - repeated(0) / 2;
+  EXPECT_NEAR(full.step->longer, own / even - 1, 1e-9);
+  EXPECT_NEAR(full.step->bubble, 1 - 4 * all / 2 / own, 1e-9);
+  EXPECT_NEAR(full.step->even_bubble, 1 - 4 * all / 2 / even, 1e-9);
+}
+
 // Tied parameters of two pipeline ranks count once, as do the parts of tensor ranks and the replicas of data ranks.
 TEST_F(PreflightTest, CountsTheParametersOfTheModelNotOfItsRanks) {
   const auto parameters = [this] {

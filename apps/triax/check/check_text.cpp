@@ -169,8 +169,8 @@ std::string size_text(const CheckReport& report) {
 std::vector<std::string> notes(const CheckReport& report) {
   if (!report.loaded.run) return {};
   const config::RunConfig& run = *report.loaded.run;
-  std::vector<std::string> out = notes(run);
   const train::Preflight& planned = report.preflight;
+  std::vector<std::string> out = notes(run, planned.device);
   if (!planned.plans.empty() && train::sharding(run) == schedule::Sharding::gradients && !planned.shares_accumulators)
     out.push_back(
         text("optimizer.shard = \"gradients\" needs as much memory as \"states\", because each rank accumulates "

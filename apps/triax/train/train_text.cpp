@@ -135,6 +135,32 @@ std::vector<std::string> offload_notes(const config::RunConfig& run) {
   return out;
 }
 
+/// Keys that apply to what stages with "full" keep.
+std::vector<std::string> kept_input_notes(const config::RunConfig& run, std::optional<DeviceKind> device) {
+  const config::RunConfig::MemoryKeys& memory = run.memory;
+  const bool recomputes = memory.recompute.any("full");
+  std::vector<std::string> out;
+  if (!recomputes && !memory.recompute_layers.all(1))
+    out.push_back(text("memory.recompute_layers = {} has no effect with memory.recompute = {}",
+                       to_toml(memory.recompute_layers), to_toml(memory.recompute)));
+  if (memory.partition_activations && (!recomputes || run.parallel.tensor == 1))
+    out.push_back(text("memory.partition_activations = true has no effect with {}",
+                       recomputes ? "parallel.tensor = 1" : text("memory.recompute = {}", to_toml(memory.recompute))));
+  else if (memory.partition_activations && run.parallel.sequence)
+    out.emplace_back(
+        "memory.partition_activations = true saves nothing with parallel.sequence = true: each tensor rank keeps its "
+        "positions only");
+  if (memory.offload_activations && !recomputes)
+    out.push_back(
+        text("memory.offload_activations = true has no effect with memory.recompute = {}", to_toml(memory.recompute)));
+  else if (memory.offload_activations && device == DeviceKind::host)
+    out.push_back(
+        text("memory.offload_activations = true has no effect with kernels.plugin \"{}\": the inputs of recomputed "
+             "blocks are in the memory of the host",
+             run.kernels.name));
+  return out;
+}
+
 /// "examples/run.toml: 10.8 M parameters, pipeline 2 x tensor 2 x data 1; model-gpt, ...; 4 ranks as processes, ..."
 std::string start_line(const config::RunConfig& run, const train::Preflight& checked,
                        const train::Placement& placement) {
@@ -159,7 +185,7 @@ std::string shadowing_note(const config::PluginChoice& choice) {
   return text("{}.plugin \"{}\" is {}, which shadows {}", choice.named_in, choice.name, choice.library->file, hidden);
 }
 
-std::vector<std::string> notes(const config::RunConfig& run) {
+std::vector<std::string> notes(const config::RunConfig& run, std::optional<DeviceKind> device) {
   std::vector<std::string> out = shadowing_notes(run);
   if (!run.evaluates && run.lr.warmup_steps > run.train.steps) // happens when a run is tried for a few steps
     out.push_back(text(
@@ -179,21 +205,10 @@ std::vector<std::string> notes(const config::RunConfig& run) {
              printable_line(run.parallel.split_cluster.string()), config::kAutomaticSplit));
   if (run.parallel.sequence && run.parallel.tensor == 1)
     out.emplace_back("parallel.sequence = true has no effect with parallel.tensor = 1");
-  const bool recomputes = run.memory.recompute.any("full");
-  if (!recomputes && !run.memory.recompute_layers.all(1))
-    out.push_back(text("memory.recompute_layers = {} has no effect with memory.recompute = {}",
-                       to_toml(run.memory.recompute_layers), to_toml(run.memory.recompute)));
   if (run.memory.activation_budget > 0 && !run.memory.recompute.any("optimal"))
     out.push_back(text("memory.activation_budget = {} has no effect with memory.recompute = {}",
                        run.values.at("memory.activation_budget"), to_toml(run.memory.recompute)));
-  if (run.memory.partition_activations && (!recomputes || run.parallel.tensor == 1))
-    out.push_back(
-        text("memory.partition_activations = true has no effect with {}",
-             recomputes ? "parallel.tensor = 1" : text("memory.recompute = {}", to_toml(run.memory.recompute))));
-  else if (run.memory.partition_activations && run.parallel.sequence)
-    out.emplace_back(
-        "memory.partition_activations = true saves nothing with parallel.sequence = true: each tensor rank keeps its "
-        "positions only");
+  for (const std::string& note : kept_input_notes(run, device)) out.push_back(note);
   for (const std::string& note : offload_notes(run)) out.push_back(note);
   return out;
 }
@@ -203,7 +218,7 @@ void log_start(Log& log, const config::RunConfig& run, const train::Preflight& c
   log.info("{}", start_line(run, checked, placement));
   if (const std::string split = split_text(run); !split.empty()) log.info("{}", split);
   for (const train::StageRecomputation& of : checked.recomputation) log.info("recomputation of {}", to_text(of));
-  for (const std::string& note : notes(run)) log.warn("{}", note);
+  for (const std::string& note : notes(run, checked.device)) log.warn("{}", note);
 }
 
 std::string result_line(const config::RunConfig& run, const train::LoopResult& result) {

@@ -4,6 +4,7 @@
 // Blocking: queries the file system.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,9 @@ std::string shown(const std::filesystem::path& path);
 /// Which file a plugin is, if it shadows another one of its name; else empty.
 std::string shadowing_note(const config::PluginChoice& choice);
 
-/// Warnings about valid values that may be mistakes; one sentence each.
-std::vector<std::string> notes(const config::RunConfig& run);
+/// Warnings about valid values that may be mistakes; one sentence each. `device`: of the kernel set, if it is
+/// installed.
+std::vector<std::string> notes(const config::RunConfig& run, std::optional<DeviceKind> device);
 
 /// The first lines of a run's log: what runs where, the automatic split, the chosen recomputation, and the notes.
 void log_start(Log& log, const config::RunConfig& run, const train::Preflight& checked,

@@ -150,6 +150,10 @@ constexpr CoreKey kMemory[] = {
                  "with recompute = \"full\": each tensor rank keeps 1/t of the kept input of a recomputed block, and "
                  "the ranks gather the parts before they recompute"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::partition_activations>},
+    {option_bool("offload_activations", "false",
+                 "with recompute = \"full\": the kept inputs of recomputed blocks are in host memory; they are copied "
+                 "there after the forward, and back ahead of their use; no effect where kernels compute on the CPU"),
+     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::offload_activations>},
     {option_string(
          "offload", "none", "none|optimizer|disk",
          "where the optimizer's state is kept, and the master weights if they are separate from the working weights; "

@@ -104,6 +104,7 @@ struct RunConfig {
     /// Blocks that keep one input together; 0: the number that needs least memory.
     PerStage<std::int64_t> recompute_layers{1};
     bool partition_activations = false; // kept inputs over the tensor ranks; no effect if tensor is 1
+    bool offload_activations = false;   // kept inputs in host memory; no effect on the host device
     std::string offload = "none";       // none | optimizer | disk: where the optimizer's state is
     std::filesystem::path offload_path; // folder of files with it; empty: run.dir
     std::uint64_t offload_buffer_bytes = 8388608;

@@ -39,10 +39,20 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
     for (const std::unique_ptr<Stage>& stage : parts_.state.stages())
       optimizer_calls_[stage->index()] = parts_.state.optimizer_calls(stage->index());
   }
+  offload_inputs();
   StepScalars first;
   first.loss_scale = static_cast<float>(loss_scale_);
   first.hysteresis = rules().hysteresis;
   parts_.state.values().start(first, parts_.device, parts_.stream, deadline());
+}
+
+void Executor::offload_inputs() {
+  std::vector<HostedStage> hosted;
+  for (const std::unique_ptr<Stage>& stage : parts_.state.stages())
+    if (HostedStage of = stage->hosted_stage(); !of.groups.empty()) hosted.push_back(std::move(of));
+  if (hosted.empty()) return;
+  input_offload_ = std::make_unique<InputOffload>(parts_.device, parts_.stream, hosted, parts_.training);
+  for (const HostedStage& of : hosted) parts_.state.stage(of.stage).offload_inputs(*input_offload_);
 }
 
 void Executor::resume(std::int64_t step, std::int64_t samples, const StepScalars& scalars) {
@@ -180,6 +190,7 @@ void Executor::finish() {
 }
 
 void Executor::walk_list(Walk& walk) {
+  if (input_offload_) input_offload_->begin(walk.program);
   for (ActionId id = 0; id < walk.program.actions().size(); ++id) {
     position_.at(id);
     try {

@@ -12,11 +12,13 @@
 
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "executor/gradient_reductions.hpp"
+#include "executor/input_offload.hpp"
 #include "executor/position.hpp"
 #include "executor/rank_state.hpp"
 #include "executor/request.hpp"
@@ -131,6 +133,7 @@ class Executor {
     std::optional<Event> values{};     // fires when the step's values are on the host
     NonfiniteSearch* search = nullptr; // the step is repeated
   };
+  void offload_inputs();
   void walk(Walk& walk);
   void wait_for_device(const Walk& walk);
   StepOutcome::Ran train(Walk& walk);
@@ -164,6 +167,7 @@ class Executor {
   std::map<int, std::vector<OptimizerCall>> optimizer_calls_; // by stage
   TransferStreams transfer_streams_;
   GradientReductions reductions_;
+  std::unique_ptr<InputOffload> input_offload_; // null: no inputs are kept on the host
   Position position_;
   LazyLoadGuard* lazy_load_guard_ = nullptr; // set if the device has this interface
   bool evaluated_ = false;                   // the evaluation program has run once

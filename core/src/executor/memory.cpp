@@ -37,6 +37,7 @@ constexpr ArenaPurpose kPurposes[] = {
     {&RankMemory::optimizer, MemoryKind::device, "optimizer state"},
     {&RankMemory::offload, MemoryKind::device, "offload staging"},
     {&RankMemory::activations, MemoryKind::device, "activations"},
+    {&RankMemory::hosted_inputs, MemoryKind::pinned, "activations"},
     {&RankMemory::cache, MemoryKind::device, "cache"},
     {&RankMemory::batches, MemoryKind::device, "batches"},
     {&RankMemory::values, MemoryKind::device, "batches"},
@@ -55,7 +56,14 @@ TensorView ReusedBlock::tensor(DType dtype, const Shape& shape) {
 RankMemory::RankMemory() = default;
 
 std::size_t RankMemory::workspace() const {
-  return transient.peak() + between[0].peak() + between[1].peak();
+  std::size_t bytes = transient.peak();
+  const auto add = [&bytes](const auto& blocks) {
+    for (const ReusedBlock& block : blocks) bytes += block.peak();
+  };
+  add(between);
+  add(leaving);
+  add(arriving);
+  return bytes;
 }
 
 RankMemory RankMemory::allocated(Device& device, const RankMemory& counted, const ScratchBytes& scratch,
@@ -68,9 +76,17 @@ RankMemory RankMemory::allocated(Device& device, const RankMemory& counted, cons
 
   out.workspace_ = block(device, "activations between layers", counted.workspace(), MemoryKind::device, stream);
   auto* base = static_cast<std::byte*>(out.workspace_->data());
-  out.transient = ReusedBlock(base);
-  out.between[0] = ReusedBlock(base + counted.transient.peak());
-  out.between[1] = ReusedBlock(base + counted.transient.peak() + counted.between[0].peak());
+  const auto place = [&base](ReusedBlock& to, const ReusedBlock& of) {
+    to = ReusedBlock(base);
+    base += of.peak();
+  };
+  const auto place_all = [&place](auto& to, const auto& of) {
+    for (std::size_t at = 0; at < of.size(); ++at) place(to[at], of[at]);
+  };
+  place(out.transient, counted.transient);
+  place_all(out.between, counted.between);
+  place_all(out.leaving, counted.leaving);
+  place_all(out.arriving, counted.arriving);
 
   out.scratch_ = block(device, "scratch", scratch.total(), MemoryKind::device, stream);
   auto* temporary = static_cast<std::byte*>(out.scratch_->data());
@@ -83,6 +99,7 @@ std::vector<RankMemory::Row> RankMemory::rows(const ScratchBytes& scratch_bytes)
   std::vector<Row> out;
   for (const ArenaPurpose& purpose : kPurposes) {
     if (purpose.arena == &RankMemory::cache && cache.used() == 0) continue;
+    if (purpose.arena == &RankMemory::hosted_inputs && !hosts_inputs) continue;
     if (purpose.arena == &RankMemory::offload && !offloads) continue;
     if (out.empty() || std::string_view(out.back().what) != purpose.row || out.back().kind != purpose.kind)
       out.push_back({purpose.row, 0, purpose.kind});

@@ -18,6 +18,10 @@
 
 namespace triax::executor {
 
+/// Buffers of the device for each direction of copies of activations to and from the host: one is copied while passes
+/// use the other.
+inline constexpr std::size_t kHostCopyBuffers = 2;
+
 /// A block that several sets of tensors use one after another. Its size is that of the largest set.
 class ReusedBlock {
  public:
@@ -61,21 +65,25 @@ class RankMemory {
   static RankMemory allocated(Device& device, const RankMemory& counted, const ScratchBytes& scratch, Stream& stream);
 
   Arena weights{"weights"}, working{"working weights"}, gradients{"gradients"}, optimizer{"optimizer state"},
-      offload{"offload staging"}, activations{"activations"}, cache{"cache of the sequences"}, batches{"batches"},
-      values{"step values"}, staging{"staging"};
-  /// `transient`: within one call of a layer; `between`: between neighbouring layers, by parity of the boundary.
+      offload{"offload staging"}, activations{"activations"}, hosted_inputs{"activations on the host"},
+      cache{"cache of the sequences"}, batches{"batches"}, values{"step values"}, staging{"staging"};
+  /// `transient`: within one call of a layer; `between`: between neighbouring layers, by parity of the boundary;
+  /// `leaving` and `arriving`: buffers of InputOffload, of one recomputation group at a time.
   ReusedBlock transient;
   std::array<ReusedBlock, 2> between;
+  std::array<ReusedBlock, kHostCopyBuffers> leaving, arriving;
   std::span<std::byte> scratch, optimizer_scratch;
-  bool offloads = false; // `offload` is used
+  bool offloads = false;     // `offload` is used
+  bool hosts_inputs = false; // stages of the run may use `hosted_inputs`; the same on all ranks
 
   struct Row {
     const char* what;
     std::size_t bytes;
     MemoryKind kind = MemoryKind::device; // or pinned
   };
-  /// The used bytes of each purpose, for reports; `scratch` is used while nothing is allocated. The cache and buffers
-  /// for offloaded state are listed only if there are any. A purpose with pinned memory has a second row for it.
+  /// The used bytes of each purpose, for reports; `scratch` is used while nothing is allocated. The cache, buffers for
+  /// offloaded state and activations on the host are listed only if the run has them. A purpose with pinned memory has
+  /// a second row for it.
   std::vector<Row> rows(const ScratchBytes& scratch) const;
   std::size_t workspace() const;
   /// All blocks of the device, with their full size.

@@ -9,11 +9,12 @@
 
 namespace triax::executor {
 
-int best_group_size(const Layer& block, std::span<const RecomputedStage> stages, int parts) {
+int best_group_size(const Layer& block, std::span<const RecomputedStage> stages, int parts, bool on_host) {
   std::size_t input = 0, kept = 0, stash = 0;
   for (const TensorSpec& spec : block.inputs()) {
     const std::size_t bytes = TensorView(nullptr, spec.dtype, spec.shape).bytes();
     input += bytes;
+    if (on_host && is_hosted(spec)) continue;
     kept += is_partitioned(spec) ? bytes / static_cast<std::size_t>(parts) : bytes;
   }
   for (const StashSpec& spec : block.stash())

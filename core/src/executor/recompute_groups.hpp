@@ -17,7 +17,8 @@ struct RecomputedStage {
 
 /// The number of blocks per group with which the stages of a rank need least memory: a group keeps an input for each
 /// microbatch, and the stash of all its blocks exists once. Without rounding, this is the square root of Narayanan et
-/// al. (SC'21, section 3.5). The same on all tensor ranks that get the same `block`. `parts`: StageRecompute::parts.
-int best_group_size(const Layer& block, std::span<const RecomputedStage> stages, int parts = 1);
+/// al. (SC'21, section 3.5). The same on all tensor ranks that get the same `block`. `parts` and `on_host`: as of
+/// StageRecompute; what is kept on the host needs no memory of the device.
+int best_group_size(const Layer& block, std::span<const RecomputedStage> stages, int parts = 1, bool on_host = false);
 
 } // namespace triax::executor

@@ -110,8 +110,12 @@ Refusals check_scatter(const Model& model, const LayerContext& context, std::spa
 }
 
 bool is_partitioned(const TensorSpec& input) {
+  return !input.sharded && is_hosted(input);
+}
+
+bool is_hosted(const TensorSpec& input) {
   const bool from_data = input.name == "tokens" || input.name == "targets";
-  return !input.sharded && !from_data && (input.life == Life::forward_only || input.life == Life::forward_to_input);
+  return !from_data && (input.life == Life::forward_only || input.life == Life::forward_to_input);
 }
 
 Refusals check_partition(const Model& model, const LayerContext& context) {

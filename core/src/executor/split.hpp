@@ -53,6 +53,7 @@ struct StageRecompute {
   /// Tensor ranks among which the kept inputs are divided, and the number of this one.
   int parts = 1, part = 0;
   std::vector<ChosenSteps> chosen{}; // with `optimal`: of each block of the stage
+  bool on_host = false;              // the kept inputs are in host memory, which is not that of the device
 };
 
 /// The range of blocks; empty without recomputation.
@@ -73,5 +74,8 @@ Refusals check_partition(const Model& model, const LayerContext& context);
 /// Whether each tensor rank keeps only its part of this input. False for sharded inputs and for inputs of the weight
 /// gradient.
 bool is_partitioned(const TensorSpec& input);
+
+/// Whether this input is kept on the host with StageRecompute::on_host. False for inputs of the weight gradient.
+bool is_hosted(const TensorSpec& input);
 
 } // namespace triax::executor

@@ -123,23 +123,42 @@ const std::vector<TensorView>& Stage::weights_of(const LayerSlot& held, const Pr
 }
 
 void Stage::keep_parts(std::size_t at, const ProgramAction& action, const LayerCall& call) {
-  for (std::size_t i = 0; i < layers_[at].in.size(); ++i) {
-    const Location& home = layers_[at].in[i];
+  const LayerSlot& held = layers_[at];
+  InputOffload* const offload = held.begins_group ? offload_ : nullptr;
+  if (offload && !offload->keeps_inputs()) return;
+  const std::size_t buffer = offload ? offload->next_leaving() : 0;
+  for (std::size_t i = 0; i < held.in.size(); ++i) {
+    const Location& home = held.in[i];
     if (home.where != Location::Where::part) continue;
-    const TensorView& kept = home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))];
-    const std::int64_t begin = kept.elements() * options_.how.part;
+    const TensorView& kept = options_.how.on_host
+                                 ? home.leaving[buffer]
+                                 : home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))];
+    const int part = parts_of(held.layer->inputs()[i]) > 1 ? options_.how.part : 0;
+    const std::int64_t begin = kept.elements() * part;
     call.device.copy(kept, call_views_.in[i].flat().slice(0, begin, begin + kept.elements()), call.stream);
   }
+  if (offload) offload->keep(index_, held.group, slot_of(action.own, Pool::stash_i));
 }
 
-void Stage::gather_parts(std::size_t at, const ProgramAction& action, const LayerCall& call) {
-  for (const Location& home : layers_[at].in) {
+void Stage::restore_inputs(std::size_t at, const ProgramAction& action, const LayerCall& call) {
+  const LayerSlot& held = layers_[at];
+  const std::size_t buffer =
+      offload_ ? offload_->next_arriving(index_, held.group, slot_of(action.own, Pool::stash_i)) : 0;
+  for (std::size_t i = 0; i < held.in.size(); ++i) {
+    const Location& home = held.in[i];
     if (home.where != Location::Where::part) continue;
+    const TensorView& kept = options_.how.on_host
+                                 ? home.arriving[buffer]
+                                 : home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))];
+    if (parts_of(held.layer->inputs()[i]) == 1) {
+      call.device.copy(home.repeated.flat(), kept, call.stream);
+      continue;
+    }
     Communicator* const tensor = call.groups.find(kTensorAxis);
-    TRIAX_REQUIRE(tensor, "{} gathers its input, but has no tensor group", layers_[at].layer->name());
-    const TensorView& kept = home.slots[static_cast<std::size_t>(slot_of(action.own, home.pool))];
+    TRIAX_REQUIRE(tensor, "{} gathers its input, but has no tensor group", held.layer->name());
     tensor->wait(tensor->all_gather(kept, home.repeated.flat(), call.stream, call.action), call.stream);
   }
+  if (offload_) offload_->release();
 }
 
 /// The views are those of the backward, without gradients. Outputs are the inputs of the next layer; the last has none.
@@ -147,7 +166,7 @@ void Stage::repeat_forwards(std::size_t last, const ProgramAction& action, const
                             const MicrobatchViews& batch) {
   std::size_t first = last;
   while (!layers_[first].begins_group) --first;
-  gather_parts(first, action, call);
+  restore_inputs(first, action, call);
   for (std::size_t at = first; at <= last; ++at) {
     LayerSlot& held = layers_[at];
     const std::vector<TensorView>& weights = weights_of(held, action);

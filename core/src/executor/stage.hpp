@@ -9,8 +9,9 @@
 // first; what W reads of it has a slot from I to W. Layers of a group keep the inputs of their first layer only: before
 // the backward of the last one, the forwards of all are repeated, and their stashes exist at once. With partitioned
 // activations, a rank keeps its part of these inputs, and gathers the whole ones over the tensor ranks first. With
-// Recompute::cheap, only the tensors that a layer lists are recomputed (CheapRecompute), and the others are kept. With
-// Recompute::optimal, the chosen ones are, by the chosen steps of the layer (RecomputeSteps).
+// StageRecompute::on_host, they are in host memory, and InputOffload copies them. With Recompute::cheap, only the
+// tensors that a layer lists are recomputed (CheapRecompute), and the others are kept. With Recompute::optimal, the
+// chosen ones are, by the chosen steps of the layer (RecomputeSteps).
 //
 // R recomputes for the last layer or group of a stage, before the gradient of the stage has arrived. B or I, which is
 // the next pass, begins with the backward of this group. It recomputes for the others, in the same memory, one after
@@ -25,10 +26,12 @@
 // which each microbatch has one set for all calls.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
 #include "executor/batches.hpp"
+#include "executor/input_offload.hpp"
 #include "executor/nonfinite_search.hpp"
 #include "executor/parameters.hpp"
 #include "executor/split.hpp"
@@ -80,7 +83,14 @@ class Stage {
   /// `slots`: the size of each pool. The parameters must already have their memory.
   void assign_memory(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters);
 
-  /// Memory of its layers and boundaries, after assign_memory(), with the arena's alignment.
+  /// The inputs that are kept on the host, after assign_memory(). Without groups if the stage keeps none there.
+  HostedStage hosted_stage() const;
+  /// Copies these inputs through `offload`, which is borrowed. Without it, as in a dry run, only the work on the
+  /// compute stream is enqueued.
+  void offload_inputs(InputOffload& offload) { offload_ = &offload; }
+
+  /// Memory of its layers and boundaries, after assign_memory(), with the arena's alignment; without the inputs on the
+  /// host.
   std::vector<ActivationPart> activation_parts() const;
 
   /// Sets the number of rows of a generating stage, before each call. Views have that many until the next call.
@@ -99,18 +109,20 @@ class Stage {
     enum class Where : std::uint8_t { tokens, targets, pool, shared, sequence, part };
     Where where = Where::shared;
     schedule::Pool pool = schedule::Pool::stash_i;
-    std::vector<TensorView> slots{};   // of the pool; `sequence`: by microbatch; `part`: parts, in `pool`
+    std::vector<TensorView> slots{};   // of the pool; `sequence`: by microbatch; `part`: what is kept, in `pool`
     std::vector<TensorView> arrived{}; // `part`: the whole input of the stage until F, in Pool::input_f; or `shared`
     TensorView shared{};               // valid within one call, in a reused block
-    TensorView repeated{};             // in B, I and R, of an input inside a group, or a gathered one; else empty
-    bool recomputed = false;           // whether a repeated forward, CheapRecompute or a step writes this stash
-    bool input_only = false;           // `shared` exists in B, I and R, not in F
-    int row_dim = -1;                  // dimension that set_rows() applies to
+    TensorView repeated{};             // in B, I and R, of an input inside a group, or one of `part`; else empty
+    std::array<TensorView, kHostCopyBuffers> leaving{}, arriving{}; // `part` on the host: buffers of the device
+    bool recomputed = false; // whether a repeated forward, CheapRecompute or a step writes this stash
+    bool input_only = false; // `shared` exists in B, I and R, not in F
+    int row_dim = -1;        // dimension that set_rows() applies to
   };
   struct LayerSlot {
     std::unique_ptr<Layer> layer;
     bool recomputes = false; // its whole stash
     bool begins_group = false, ends_group = false;
+    std::size_t group = 0;             // with `begins_group`: its number in the stage
     CheapRecompute* cheap = nullptr;   // with Recompute::cheap, of a block
     RecomputeSteps* offered = nullptr; // with Recompute::optimal, of a block
     std::vector<int> steps;            // of those, the chosen ones
@@ -134,7 +146,11 @@ class Stage {
   /// The output of the layer before the first boundary that is this input; -1: the input comes from the data.
   int arriving(std::size_t input) const;
   Location home_of_input(const TensorSpec& spec, std::size_t at) const;
-  bool is_partitioned(const TensorSpec& spec, std::size_t at) const;
+  /// Whether an input has Where::part: another memory keeps it, or only a part of it, than the forward reads.
+  bool is_kept_apart(const TensorSpec& spec, std::size_t at) const;
+  /// The tensor ranks that divide an input with Where::part.
+  int parts_of(const TensorSpec& spec) const;
+  void assign_part(LayerSlot& held, std::size_t input, RankMemory& memory, const schedule::Slots& slots) const;
   /// An input of the first layer, in the slot that the stage before fills.
   static const TensorView& input_slot(const Location& home, const schedule::Slots& slots);
   void group_layers();
@@ -168,10 +184,10 @@ class Stage {
   /// The weights that the layer reads in this action.
   static const std::vector<TensorView>& weights_of(const LayerSlot& held, const schedule::ProgramAction& action);
   void run_layer(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
-  /// In F, copies this rank's parts of partitioned inputs; in B, I and R, gathers the inputs.
+  /// In F, copies what is kept of inputs with Where::part; in B, I and R, copies or gathers the inputs.
   /// @{
   void keep_parts(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
-  void gather_parts(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
+  void restore_inputs(std::size_t at, const schedule::ProgramAction& action, const LayerCall& call);
   /// @}
   /// Repeats the forwards of the group whose last layer this is.
   void repeat_forwards(std::size_t last, const schedule::ProgramAction& action, const LayerCall& call,
@@ -191,6 +207,7 @@ class Stage {
   std::vector<LayerSlot> layers_;
   Stage* before_ = nullptr; // on this rank
   Stage* after_ = nullptr;
+  InputOffload* offload_ = nullptr;
   bool sends_ = false, receives_ = false;
   bool recomputes_early_ = false;
   std::vector<int> arriving_; // for each output of the layer before: the matching input of the first layer

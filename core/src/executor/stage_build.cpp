@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds a stage: connects layers by the names of their boundary tensors, and assigns a location to every tensor.
 #include <algorithm>
-#include <map>
 
 #include "executor/layer_check.hpp"
 #include "executor/model_error.hpp"
@@ -18,22 +17,15 @@ bool from_data(const TensorSpec& spec) {
   return spec.name == "tokens" || spec.name == "targets";
 }
 
-std::vector<TensorView> tensors(RankMemory& memory, int count, DType dtype, const Shape& shape) {
+std::vector<TensorView> tensors_of(Arena& arena, int count, DType dtype, const Shape& shape) {
   std::vector<TensorView> out;
   out.reserve(static_cast<std::size_t>(count));
-  for (int slot = 0; slot < count; ++slot) out.push_back(memory.activations.tensor(dtype, shape));
+  for (int slot = 0; slot < count; ++slot) out.push_back(arena.tensor(dtype, shape));
   return out;
 }
 
-/// "block" of "block 12"
-std::string kind_of(std::string_view layer) {
-  const std::size_t end = layer.find_last_not_of("0123456789 ");
-  return std::string(layer.substr(0, end == std::string_view::npos ? layer.size() : end + 1));
-}
-
-/// Adds a slot of `views`, which have one size, to the memory for that number of microbatches.
-void add_slots(std::map<int, std::size_t>& bytes_by_slots, const std::vector<TensorView>& views) {
-  if (!views.empty()) bytes_by_slots[static_cast<int>(views.size())] += Arena::aligned(views.front().bytes());
+std::vector<TensorView> tensors(RankMemory& memory, int count, DType dtype, const Shape& shape) {
+  return tensors_of(memory.activations, count, dtype, shape);
 }
 
 int count_of(const schedule::Slots& slots, Pool pool) {
@@ -111,6 +103,7 @@ const ChosenSteps& Stage::chosen_of(int number) const {
 
 void Stage::group_layers() {
   int of_group = 0; // layers
+  std::size_t groups = 0;
   for (std::size_t at = 0; at < layers_.size(); ++at) {
     LayerSlot& held = layers_[at];
     const bool recomputed = options_.recomputed.has(first_ + static_cast<int>(at));
@@ -119,6 +112,7 @@ void Stage::group_layers() {
       take_steps(held, chosen_of(first_ + static_cast<int>(at)));
     held.recomputes = recomputed && options_.how.blocks == Recompute::full;
     held.begins_group = held.recomputes && of_group == 0;
+    if (held.begins_group) held.group = groups++;
     of_group = held.recomputes ? of_group + 1 : 0;
     held.ends_group = held.recomputes && (of_group == options_.how.group || at + 1 == layers_.size() ||
                                           !options_.recomputed.has(first_ + static_cast<int>(at) + 1));
@@ -126,8 +120,12 @@ void Stage::group_layers() {
   }
 }
 
-bool Stage::is_partitioned(const TensorSpec& spec, std::size_t at) const {
-  return options_.how.parts > 1 && layers_[at].begins_group && executor::is_partitioned(spec);
+bool Stage::is_kept_apart(const TensorSpec& spec, std::size_t at) const {
+  return layers_[at].begins_group && (options_.how.on_host ? is_hosted(spec) : parts_of(spec) > 1);
+}
+
+int Stage::parts_of(const TensorSpec& spec) const {
+  return is_partitioned(spec) ? options_.how.parts : 1;
 }
 
 Stage::Location Stage::home_of_input(const TensorSpec& spec, std::size_t at) const {
@@ -135,7 +133,7 @@ Stage::Location Stage::home_of_input(const TensorSpec& spec, std::size_t at) con
   const bool first_of_stage = at == 0, recomputes = layers_[at].recomputes;
   if (spec.name == "tokens") return {.where = tokens};
   if (spec.name == "targets") return {.where = targets};
-  if (is_partitioned(spec, at)) return {.where = part, .pool = Pool::stash_i};
+  if (is_kept_apart(spec, at)) return {.where = part, .pool = Pool::stash_i};
   const bool read_again = recomputes && spec.life == Life::forward_only; // by the repeated forward
   const bool read_once = generates() && begins_with_forward(spec.life);
   const bool is_repeated = recomputes && !layers_[at].begins_group && spec.life != Life::forward_to_weight;
@@ -218,6 +216,7 @@ void Stage::end_with_result() {
 }
 
 void Stage::assign_memory(RankMemory& memory, const schedule::Slots& slots, const Parameters& parameters) {
+  memory.hosts_inputs |= options_.how.on_host;
   for (std::size_t at = 0; at < layers_.size(); ++at) {
     LayerSlot& held = layers_[at];
     held.working = parameters.working_of(first_ + static_cast<int>(at));
@@ -253,17 +252,14 @@ void Stage::assign_inputs(std::size_t at, RankMemory& memory, const schedule::Sl
   ReusedBlock& between = memory.between[at % 2];
   const auto inputs = held.layer->inputs();
   between.restart();
+  for (auto* const buffers : {&memory.leaving, &memory.arriving}) // of the next group
+    for (ReusedBlock& buffer : *buffers) buffer.restart();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Location& home = held.in[i];
     if (home.where == Location::Where::pool)
       home.slots = tensors(memory, count_of(slots, home.pool), inputs[i].dtype, inputs[i].shape);
     const bool is_part = home.where == Location::Where::part, arrives = is_part && at == 0;
-    require_of_model(!is_part || inputs[i].shape.elements() % options_.how.parts == 0,
-                     "{}: \"{}\" has {} elements, which is not divisible by {} tensor ranks", held.layer->name(),
-                     inputs[i].name, inputs[i].shape.elements(), options_.how.parts);
-    if (is_part)
-      home.slots = tensors(memory, count_of(slots, home.pool), inputs[i].dtype,
-                           {inputs[i].shape.elements() / options_.how.parts});
+    if (is_part) assign_part(held, i, memory, slots);
     if (arrives) home.arrived = tensors(memory, count_of(slots, Pool::input_f), inputs[i].dtype, inputs[i].shape);
     if (home.where == Location::Where::shared || (is_part && !arrives))
       home.shared = between.tensor(inputs[i].dtype, inputs[i].shape);
@@ -276,25 +272,20 @@ void Stage::assign_inputs(std::size_t at, RankMemory& memory, const schedule::Sl
     held.input_gradients.push_back(at == 0 || from_data(spec) ? TensorView{} : between.tensor(spec.dtype, spec.shape));
 }
 
-std::vector<ActivationPart> Stage::activation_parts() const {
-  std::vector<ActivationPart> out;
-  const auto add = [&out](const std::string& what, const std::map<int, std::size_t>& bytes_by_slots) {
-    for (const auto& [slots, bytes] : bytes_by_slots) out.push_back({what, 1, slots, bytes});
-  };
-  for (const LayerSlot& held : layers_) {
-    std::map<int, std::size_t> kept;
-    for (const std::vector<Location>* homes : {&held.in, &held.stash})
-      for (const Location& home : *homes) {
-        add_slots(kept, home.slots);
-        add_slots(kept, home.arrived);
-      }
-    add(kind_of(held.layer->name()), kept);
+/// On the host, a part has a slot there, and buffers of the device.
+void Stage::assign_part(LayerSlot& held, std::size_t input, RankMemory& memory, const schedule::Slots& slots) const {
+  const TensorSpec& spec = held.layer->inputs()[input];
+  Location& home = held.in[input];
+  const int parts = parts_of(spec), count = count_of(slots, home.pool);
+  require_of_model(spec.shape.elements() % parts == 0,
+                   "{}: \"{}\" has {} elements, which is not divisible by {} tensor ranks", held.layer->name(),
+                   spec.name, spec.shape.elements(), parts);
+  const Shape kept{spec.shape.elements() / parts};
+  home.slots = tensors_of(options_.how.on_host ? memory.hosted_inputs : memory.activations, count, spec.dtype, kept);
+  for (std::size_t buffer = 0; options_.how.on_host && buffer < kHostCopyBuffers; ++buffer) {
+    home.leaving[buffer] = memory.leaving[buffer].tensor(spec.dtype, kept);
+    home.arriving[buffer] = memory.arriving[buffer].tensor(spec.dtype, kept);
   }
-  std::map<int, std::size_t> moved;
-  for (const Slotted* of : {&output_gradients_, &sent_outputs_, &sent_gradients_})
-    for (const std::vector<TensorView>& slots : *of) add_slots(moved, slots);
-  add("transfers", moved);
-  return out;
 }
 
 /// Inputs inside the group, gathered ones, and tensors that a backward reads from its forward, exist at once in B or I.

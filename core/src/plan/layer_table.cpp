@@ -135,13 +135,16 @@ const std::vector<LayerLoad>& LayerTable::loads(int tensor, std::int64_t micro, 
   return kept;
 }
 
-LayerLoad LayerTable::full_load(const CostedLayer& layer, int tensor, bool sequence) const {
+LayerLoad LayerTable::full_load(const CostedLayer& layer, int tensor, bool sequence) {
   LayerLoad out{.repeated = layer.time.forward, .kept = {}, .group_bytes = layer.input_bytes};
-  if (!run_.memory.partition_activations || sequence || tensor == 1) return out;
-  out.group_bytes = layer.input_bytes / tensor;
-  out.repeated.tensor_s +=
-      collectives_.seconds(Collective::Kind::all_gather, out.group_bytes, cost::placed(tensor, 1, devices_per_node_)) /
-      blocks_of_group(Recompute::full);
+  if (run_.memory.partition_activations && !sequence && tensor > 1) {
+    out.group_bytes = layer.input_bytes / tensor;
+    out.repeated.tensor_s += collectives_.seconds(Collective::Kind::all_gather, out.group_bytes,
+                                                  cost::placed(tensor, 1, devices_per_node_)) /
+                             blocks_of_group(Recompute::full);
+  }
+  // A plan's memory is that of the device, and copies to and from the host run beside the passes.
+  if (train::hosts_inputs(run_, plugins(tensor).kernels().device_kind())) out.group_bytes = 0;
   return out;
 }
 

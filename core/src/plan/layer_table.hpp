@@ -40,8 +40,9 @@ struct CostedLayer {
 struct LayerLoad {
   cost::PassTime repeated; // before the input gradient, with the all-gather of memory.partition_activations
   KeptBytes kept;
-  double group_bytes = 0; // with `full`: inputs of the first layer of a group, until the input gradient
-  Refusals refusals{};    // why the plugins do not support this value
+  /// With `full`: inputs of the first layer of a group, until the input gradient, unless they are on the host.
+  double group_bytes = 0;
+  Refusals refusals{}; // why the plugins do not support this value
 };
 
 /// The blocks of a stage that R repeats, the last group, if a stage of `blocks` blocks ends with one of them.
@@ -85,7 +86,7 @@ class LayerTable {
   TensorRank& rank_of(int tensor);
   std::unique_ptr<Layer> make_layer(const Model& model, int number, const LayerContext& context) const;
   /// With full recomputation. The blocks of a group share an all-gather.
-  LayerLoad full_load(const CostedLayer& layer, int tensor, bool sequence) const;
+  LayerLoad full_load(const CostedLayer& layer, int tensor, bool sequence);
   LayerLoad cheap_load(int block, int tensor, const LayerContext& context);
   static LayerContext context_of(const TensorRank& rank, std::int64_t micro, bool sequence);
   cost::SupportsCall supports_of(const TensorRank& rank) const;

@@ -12,6 +12,7 @@
 
 #include "config/run_config.hpp"
 #include "schedule/program.hpp"
+#include "triax/device.hpp"
 #include "triax/model.hpp"
 
 namespace triax::train {
@@ -23,6 +24,7 @@ struct StagePlan {
   std::int64_t parameters = 0; // as stored, with padding and both sides of a tie
   /// FLOPs of one microbatch, with repeated forwards. Cheap recomputation repeats no matrix product.
   Cost flops;
+  double early_flops = 0; // of flops.backward_input: what R repeats before the gradient arrives
   double all_flops() const { return flops.forward + flops.backward_input + flops.backward_weight; }
 };
 
@@ -39,7 +41,8 @@ struct Balance {
   std::optional<StepEstimate> step; // empty: one stage, or the model does not report FLOPs
 };
 
-/// `training`: the verified programs of all pipeline ranks.
-Balance balance_of(const config::RunConfig& run, const Model& model, std::span<const schedule::Program> training);
+/// `training`: the verified programs of all pipeline ranks; `device`: of the kernel set.
+Balance balance_of(const config::RunConfig& run, const Model& model, std::span<const schedule::Program> training,
+                   DeviceKind device);
 
 } // namespace triax::train

@@ -126,7 +126,7 @@ class Check {
     Programs programs = make_programs(run_, layout_, *plugins_, schedule);
     if (wrong = choose_steps(run_, layout_, *plugins_, schedule, programs); !wrong.empty()) return refuse(wrong);
     out_.recomputation = recomputation_of(programs);
-    out_.balance = balance_of(run_, plugins_->model(), programs.training);
+    out_.balance = balance_of(run_, plugins_->model(), programs.training, device());
     plan_pipeline_ranks(programs, planned_pipeline_ranks(programs));
   }
 

@@ -68,14 +68,15 @@ Json balance_json(const Balance& balance) {
   Json stages = Json::array();
   for (const StagePlan& stage : balance.stages)
     stages.push_back({stage.pipeline, stage.layers, stage.parameters, stage.flops.forward, stage.flops.backward_input,
-                      stage.flops.backward_weight});
+                      stage.flops.backward_weight, stage.early_flops});
   const auto& step = balance.step;
   return {{"stages", stages}, {"step", step ? Json{step->longer, step->bubble, step->even_bubble} : Json()}};
 }
 Balance read_balance(const Json& json) {
   Balance balance;
   for (const Json& stage : json.at("stages"))
-    balance.stages.push_back({stage.at(0), stage.at(1), stage.at(2), {stage.at(3), stage.at(4), stage.at(5)}});
+    balance.stages.push_back(
+        {stage.at(0), stage.at(1), stage.at(2), {stage.at(3), stage.at(4), stage.at(5)}, stage.at(6)});
   if (const Json& step = json.at("step"); !step.is_null())
     balance.step = StepEstimate{step.at(0), step.at(1), step.at(2)};
   return balance;

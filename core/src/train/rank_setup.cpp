@@ -27,7 +27,7 @@ int kept_parts(const config::RunConfig& run, const LayerContext& context) {
 /// Blocks of a group of the rank's stages with the automatic number. It depends on the rank's stages only: tensor ranks
 /// must repeat the same collectives.
 int automatic_group(const config::RunConfig& run, const Model& model, const LayerContext& context,
-                    const schedule::Program& training) {
+                    const schedule::Program& training, bool on_host) {
   const executor::LayerRange blocks = executor::recomputed_layers(model, true);
   const std::vector<executor::StageLayers> split = split_of(run, model);
   std::vector<executor::RecomputedStage> stages;
@@ -39,14 +39,14 @@ int automatic_group(const config::RunConfig& run, const Model& model, const Laye
   }
   if (stages.empty()) return 1;
   const std::unique_ptr<Layer> block = model.layer(blocks.begin, context);
-  return executor::best_group_size(*block, stages, kept_parts(run, context));
+  return executor::best_group_size(*block, stages, kept_parts(run, context), on_host);
 }
 
 /// The recomputation of each stage of the pipeline; the groups of those on other ranks are not used.
 std::vector<executor::StageRecompute> recompute_of(const config::RunConfig& run, const Model& model,
                                                    const LayerContext& context, const schedule::Program& training,
-                                                   const Programs& programs) {
-  const int automatic = automatic_group(run, model, context, training);
+                                                   const Programs& programs, bool on_host) {
+  const int automatic = automatic_group(run, model, context, training, on_host);
   std::vector<executor::StageRecompute> out;
   for (int stage = 0; stage < training.stage_map().stages(); ++stage) {
     const auto group = static_cast<int>(run.memory.recompute_layers.of(stage));
@@ -54,7 +54,8 @@ std::vector<executor::StageRecompute> recompute_of(const config::RunConfig& run,
                                                                               group == 0 ? automatic : group,
                                                                               kept_parts(run, context),
                                                                               context.tensor_rank(),
-                                                                              {}});
+                                                                              {},
+                                                                              on_host});
     if (how.blocks != Recompute::optimal) continue;
     if (!programs.chosen.empty())
       for (const ChosenBlock& block : programs.chosen[static_cast<std::size_t>(stage)])
@@ -126,6 +127,16 @@ LayerContext layer_context(const config::RunConfig& run, const Model& model, con
           .sequence_parallel = run.parallel.sequence && layout.tensor_size() > 1,
           .sequence = sequence,
           .max_rows = sequence};
+}
+
+int recompute_group(const config::RunConfig& run, const Model& model, const LayerContext& context,
+                    const schedule::Program& training, int stage, DeviceKind device) {
+  const auto group = static_cast<int>(run.memory.recompute_layers.of(stage));
+  return group > 0 ? group : automatic_group(run, model, context, training, hosts_inputs(run, device));
+}
+
+bool hosts_inputs(const config::RunConfig& run, DeviceKind device) {
+  return run.memory.offload_activations && device != DeviceKind::host;
 }
 
 std::optional<executor::LossScale> loss_scale_of(const config::RunConfig& run) {
@@ -253,7 +264,8 @@ std::unique_ptr<executor::RankState> make_rank_state(const config::RunConfig& ru
                                       .types = {run.train.compute, run.train.master},
                                       .split = split_of(run, model),
                                       .batch = batch,
-                                      .recompute = recompute_of(run, model, context, training, programs),
+                                      .recompute = recompute_of(run, model, context, training, programs,
+                                                                hosts_inputs(run, plugins.kernels().device_kind())),
                                       .sharding = sharding(run),
                                       .offload_buffer_bytes = offloads ? run.memory.offload_buffer_bytes : 0};
   return std::make_unique<executor::RankState>(request, training, evaluation);

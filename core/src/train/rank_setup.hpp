@@ -23,6 +23,14 @@ namespace triax::train {
 /// The context in which a rank's layers are created. `layout` must outlive it.
 LayerContext layer_context(const config::RunConfig& run, const Model& model, const Layout& layout, int rank);
 
+/// Whether the kept inputs of recomputed blocks are on the host (memory.offload_activations), with a kernel set that
+/// computes on this device. The memory of the host device is that of the host.
+bool hosts_inputs(const config::RunConfig& run, DeviceKind device);
+
+/// Consecutive blocks of a stage with Recompute::full that keep one input. `training`: of the stage's rank.
+int recompute_group(const config::RunConfig& run, const Model& model, const LayerContext& context,
+                    const schedule::Program& training, int stage, DeviceKind device);
+
 /// Empty without loss scaling.
 std::optional<executor::LossScale> loss_scale_of(const config::RunConfig& run);
 

@@ -197,7 +197,8 @@ class Choices {
     const std::unique_ptr<executor::RankState> state =
         make_rank_state(run_, layout_, rank, plugins_, programs_, pipeline);
     for (const executor::RankMemory::Row& row : state->memory({}))
-      if (std::string_view(row.what) == "activations") problem.fixed = static_cast<std::int64_t>(row.bytes);
+      if (std::string_view(row.what) == "activations" && row.kind == MemoryKind::device)
+        problem.fixed = static_cast<std::int64_t>(row.bytes);
     problem.shared = static_cast<std::int64_t>(state->transient_bytes());
     problem.fixed -= problem.shared;
     for (const cost::StepGraph& graph : problem.stages)
