@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plugin/loader.hpp"
+#include "sample_values.hpp"
 #include "support/installation.hpp"
 #include "triax/half.hpp"
 #include "triax/optimizer.hpp"
@@ -16,6 +17,7 @@
 
 namespace {
 using namespace triax;
+using test::sample_values;
 
 constexpr double kLr = 0.125, kClip = 0.5, kDecay = 0.25; // exact in float, the type of StepScalars
 constexpr double kBeta1 = 0.9, kBeta2 = 0.99, kEps = 1e-6;
@@ -28,13 +30,6 @@ struct MuonRule {
 };
 
 using Values = std::vector<double>;
-
-/// Different values of both signs, of no pattern.
-Values sample_values(std::size_t count, double phase) {
-  Values out(count);
-  for (std::size_t i = 0; i < count; ++i) out[i] = std::sin(phase + 1.7 * static_cast<double>(i * i + 3 * i));
-  return out;
-}
 
 /// a b, of row-major matrices [rows, inner] and [inner, columns].
 Values product(const Values& a, const Values& b, std::size_t rows, std::size_t inner, std::size_t columns) {
