@@ -90,7 +90,7 @@ class MuonOptimizer final : public Optimizer {
     return shard.name.starts_with(hidden_) && has_matrices(*shard.spec);
   }
 
-  /// AdamW for the parameters that are no matrices of hidden layers.
+  /// AdamW for all other parameters.
   void step_others(std::span<const ParameterShard> shards, const StepArgs& args, KernelSet& kernels) {
     TRIAX_REQUIRE(shards.size() <= calls_.size(), "prepared for {} shards, called with {}", calls_.size(),
                   shards.size());

@@ -10,7 +10,7 @@ namespace triax::optim_muon {
 
 namespace {
 
-constexpr double kSmallestNorm = 1e-7; // added to norms: a gradient of zeros changes nothing
+constexpr double kNormEps = 1e-7; // added to norms: a gradient of zeros changes nothing
 
 template <class T>
 void momentum_loop(const ParameterShard& shard, const Momentum& of, const TensorView& direction) {
@@ -29,7 +29,7 @@ template <class T>
 void scale_rows(const TensorView& x, const double* squares) {
   for (std::int64_t row = 0; row < x.size(0); ++row) {
     T* values = x.at(row).as<T>();
-    const auto factor = static_cast<T>(1 / (std::sqrt(squares[row]) + kSmallestNorm));
+    const auto factor = static_cast<T>(1 / (std::sqrt(squares[row]) + kNormEps));
     for (std::int64_t i = 0; i < x.size(1); ++i) values[i] *= factor;
   }
 }
