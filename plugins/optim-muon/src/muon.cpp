@@ -4,10 +4,16 @@
 // 2502.16982; AdamW for all other parameters. The update of a matrix depends on the whole matrix.
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
 #include <triax/communicator.hpp>
+#include <triax/error.hpp>
 #include <triax/optimizer.hpp>
 #include <triax/plugin.hpp>
 #include <triax/precision.hpp>
+#include <triax/saved_state.hpp>
+#include <triax/text.hpp>
+#include <vector>
 
 #include "matrix_batch.hpp"
 #include "muon_loops.hpp"
@@ -28,7 +34,7 @@ constexpr triax_option kOptions[] = {
     option_float("eps", "1e-8", 1e-20, 1, "AdamW: added to the root of the second moment"),
 };
 
-class MuonOptimizer final : public Optimizer {
+class MuonOptimizer final : public Optimizer, public SavedState {
  public:
   explicit MuonOptimizer(const PluginContext& context)
       : layout_(context.layout),
@@ -56,7 +62,19 @@ class MuonOptimizer final : public Optimizer {
   }
 
   OptimizerTraits traits() const override {
-    return {.state = {"m", "v"}, .elementwise = false, .adds_over_group = true};
+    return {.state = {"momentum", "v"}, .elementwise = false, .adds_over_group = true};
+  }
+
+  void* extension(std::string_view id) noexcept override {
+    return id == SavedState::kExtension ? static_cast<SavedState*>(this) : nullptr;
+  }
+  /// The state of a matrix is not that of AdamW, so the parameters that have it must stay the same.
+  std::string save() const override { return text("{}{}", kHiddenIs, hidden_); }
+  void load(std::string_view state) override {
+    if (!state.starts_with(kHiddenIs)) throw Error(text("\"{}\" is not a state of optim-muon", state));
+    if (const std::string_view saved = state.substr(kHiddenIs.size()); saved != hidden_)
+      throw Error(text("optimizer.hidden is \"{}\", but the state is of optimizer.hidden = \"{}\"", hidden_, saved), {},
+                  text("set optimizer.hidden to \"{}\", or checkpoint.load to \"weights\"", saved));
   }
 
   void prepare(std::span<const ParameterShard> shards) override {
@@ -144,6 +162,7 @@ class MuonOptimizer final : public Optimizer {
     args.op.stream.ready();
   }
 
+  static constexpr std::string_view kHiddenIs = "hidden=";
   static constexpr double kNothing = -0.0; // x + kNothing has the bits of x for every x, zeros of both signs too
 
   const Layout& layout_;

@@ -9,7 +9,7 @@ namespace triax::optim_muon {
 
 void fill(const TensorView& view, double value);
 
-/// The running sum of gradients m = momentum m + clip g, in the shard's first state tensor.
+/// The running sum of gradients m = momentum m + clip g, in the first state tensor of the shard.
 struct Momentum {
   double momentum = 0, clip = 1;
   bool nesterov = true;

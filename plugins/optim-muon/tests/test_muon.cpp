@@ -14,6 +14,7 @@
 #include "triax/half.hpp"
 #include "triax/optimizer.hpp"
 #include "triax/parallel.hpp"
+#include "triax/saved_state.hpp"
 
 namespace {
 using namespace triax;
@@ -292,7 +293,7 @@ TEST_F(MuonPlugin, WritesWorkingWeights) {
 
 TEST_F(MuonPlugin, DeclaresWhatItNeeds) {
   const auto muon = optimizer();
-  EXPECT_EQ(muon->traits().state, (std::vector<std::string>{"m", "v"}));
+  EXPECT_EQ(muon->traits().state, (std::vector<std::string>{"momentum", "v"}));
   EXPECT_FALSE(muon->traits().elementwise);
   EXPECT_TRUE(muon->traits().may_be_sharded());
   EXPECT_TRUE(muon->supports({DType::f32}).empty());
@@ -301,6 +302,25 @@ TEST_F(MuonPlugin, DeclaresWhatItNeeds) {
   const ParameterShard of_weight = weight.shard(), of_bias = bias.shard();
   EXPECT_EQ(muon->scratch_bytes({&of_bias, 1}), 0U);
   EXPECT_EQ(muon->scratch_bytes({&of_weight, 1}), 2 * 1024U + 2 * 256U + 256U); // the Gram matrix is of 3 rows
+}
+
+TEST_F(MuonPlugin, ContinuesWithTheSameMatricesOnly) {
+  const auto muon = optimizer();
+  auto* const state = find_extension<SavedState>(*muon);
+  ASSERT_NE(state, nullptr);
+  const std::string saved = state->save();
+  state->load(saved);
+  EXPECT_EQ(state->save(), saved);
+  options_.set("hidden", std::string("layer"));
+  const auto other = optimizer();
+  try {
+    find_extension<SavedState>(*other)->load(saved);
+    FAIL() << "load() must throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "optimizer.hidden is \"layer\", but the state is of optimizer.hidden = \"block\"");
+    EXPECT_EQ(error.hint(), "set optimizer.hidden to \"block\", or checkpoint.load to \"weights\"");
+  }
+  EXPECT_THROW(state->load("block"), Error);
 }
 
 TEST_F(MuonPlugin, RefusesDevicesThatItCannotUse) {
