@@ -113,7 +113,7 @@ A vocabulary without some of the tokens:
   > END
   $ triax check run.toml
   base.toml:29:8: data.path: {folder}/text.bin: token 0 has id 120, which is not in [0, 99] (model.vocab = 100)
-    remove model.vocab: the default is 257, from text.json
+    remove model.vocab: the default is 257, from text.json; or, for an imported model, use data of its tokenizer
   [2]
 
 Sequences longer than the corpus:

@@ -130,7 +130,7 @@ A kernel set that models time has no loss:
   [2]
   $ triax evaluate run.toml --set model.vocab=100
   run.toml:7:14: data.validation: {folder}/text.bin: token 0 has id 120, which is not in [0, 99] (model.vocab = 100)
-    remove model.vocab: the default is 257, from text.json
+    remove model.vocab: the default is 257, from text.json; or, for an imported model, use data of its tokenizer
   [2]
   $ triax evaluate run.toml --set eval.steps=1 --json
   --set: [eval] has no key "steps"; did you mean train.steps?

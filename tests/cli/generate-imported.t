@@ -46,6 +46,11 @@ Other models split text by other patterns, which are not in these files:
   [2]
   $ cp $reference/byte_pairs.json model/tokenizer.json
 
+  $ generated $'the \xff'
+  the prompt cannot be encoded: byte 4 of the text is not UTF-8
+    convert it to UTF-8, for example with iconv
+  [2]
+
 The model's end token ends a text, and is an empty prompt. It may be several:
 
   $ end() { printf '{"eos_token_id": %s}' "$1" > model/generation_config.json; }

@@ -105,9 +105,9 @@ What cannot be is refused before anything starts:
   [2]
   $ triax check run.toml --set model.vocab=200
   base.toml:29:8: data.path: {folder}/text.bin: token 270 has id 256, which is not in [0, 199] (model.vocab = 200)
-    remove model.vocab: the default is 257, from text.json
+    remove model.vocab: the default is 257, from text.json; or, for an imported model, use data of its tokenizer
   run.toml:10:14: data.validation: {folder}/text.bin: token 270 has id 256, which is not in [0, 199] (model.vocab = 200)
-    remove model.vocab: the default is 257, from text.json
+    remove model.vocab: the default is 257, from text.json; or, for an imported model, use data of its tokenizer
   [2]
 
 Without the data, the text of a plan is as long as the model allows:

@@ -102,7 +102,7 @@ TEST_F(LlamaConfig, ReadsKeysOfVersion4) {
 }
 
 TEST_F(LlamaConfig, KeysThatChangeNothingAreIgnored) {
-  for (const char* key : {"pretraining_tp", "is_llama_config"}) { // of SmolLM
+  for (const char* key : {"pretraining_tp", "is_llama_config", "max_sequence_length"}) {
     read("LlamaForCausalLM", text(R"({"{}": true})", key));
     EXPECT_THAT(refused_, IsEmpty()) << key;
   }
@@ -121,6 +121,9 @@ TEST_F(LlamaConfig, RefusesOtherBlocksKeyByKey) {
           HasSubstr("rope_type = \"yarn\" is not supported by model-llama, which has \"default\" or \"llama3\"")));
   read("LlamaForCausalLM", R"({"rope_scaling": {"type": "linear", "factor": 2.0}})");
   EXPECT_THAT(refused_, ElementsAre(HasSubstr("rope_scaling.type = \"linear\" is not supported")));
+  read("LlamaForCausalLM", R"({"rope_scaling": {"factor": 2.0}})");
+  EXPECT_THAT(refused_, ElementsAre(HasSubstr("rope_scaling.factor = 2.0 needs rope_scaling.rope_type, which is "
+                                              "missing")));
   read("LlamaForCausalLM", R"({"rope_parameters": {"rope_type": "llama3", "factor": 2.0}})");
   EXPECT_THAT(refused_, ElementsAre(HasSubstr("low_freq_factor is missing"), HasSubstr("high_freq_factor is missing"),
                                     HasSubstr("original_max_position_embeddings is missing")));

@@ -243,8 +243,15 @@ TEST_F(Config, KeysOfAnotherValueAreNotRead) {
   EXPECT_EQ(
       read_with(R"({"vocab_size": 7, "rope_parameters": {"rope_type": "llama3", "factor": 4}})").at("rope_factor"),
       "4");
-  EXPECT_FALSE(read_with(R"({"vocab_size": 7, "rope_parameters": {"factor": 4}})").contains("rope_factor"));
+  EXPECT_FALSE(read_with(R"({"vocab_size": 7, "rope_parameters": {"rope_type": "default", "factor": 4}})")
+                   .contains("rope_factor"));
   EXPECT_TRUE(refusals_.empty());
+  read_with(R"({"vocab_size": 7, "rope_parameters": {"factor": null}})");
+  EXPECT_TRUE(refusals_.empty());
+  read_with(R"({"vocab_size": 7, "rope_parameters": {"factor": 4}})"); // of a scaling that the file does not name
+  ASSERT_EQ(refusals_.size(), 1u);
+  EXPECT_THAT(refusals_.front().message,
+              HasSubstr("rope_parameters.factor = 4 needs rope_parameters.rope_type, which is missing"));
   read_with(R"({"vocab_size": 7, "rope_parameters": {"rope_type": "llama3"}})");
   ASSERT_EQ(refusals_.size(), 1u);
   EXPECT_THAT(refusals_.front().message, HasSubstr("rope_parameters.factor is missing"));

@@ -140,7 +140,8 @@ TEST_F(Outputs, AreBothThereOrNone) {
     test::write_file(folder_ / "x.toml", "mine");
     return false;
   };
-  EXPECT_THAT(import_while(create_run), HasSubstr("x.toml: cannot be written: File exists"));
+  EXPECT_THAT(import_while(create_run),
+              HasSubstr("x.toml: cannot be written: File exists\n  another process has created it: name another"));
   EXPECT_THAT(names(), UnorderedElementsAre("model", "x.toml"));
   EXPECT_EQ(test::read_file(folder_ / "x.toml"), "mine");
   fs::remove(folder_ / "x.toml");
@@ -148,7 +149,8 @@ TEST_F(Outputs, AreBothThereOrNone) {
     fs::create_directories(folder_ / "x");
     return false;
   };
-  EXPECT_THAT(import_while(create_output), HasSubstr("x: cannot be written: File exists"));
+  EXPECT_THAT(import_while(create_output),
+              HasSubstr("x: cannot be written: File exists\n  another process has created it: name another"));
   EXPECT_THAT(names(), UnorderedElementsAre("model", "x"));
   EXPECT_TRUE(fs::is_empty(folder_ / "x"));
 }

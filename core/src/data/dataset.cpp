@@ -28,7 +28,8 @@ std::string vocab_hint(const std::filesystem::path& prefix, std::int64_t token) 
   } catch (const Error&) { // token files of another program need no tokenizer
   }
   if (vocab <= token) return "use the vocab of the tokenizer that made this file";
-  return text("remove model.vocab: the default is {}, from {}", vocab, beside(prefix, ".json").filename().string());
+  return text("remove model.vocab: the default is {}, from {}; or, for an imported model, use data of its tokenizer",
+              vocab, beside(prefix, ".json").filename().string());
 }
 
 } // namespace

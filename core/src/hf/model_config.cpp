@@ -82,6 +82,19 @@ class ConfigReading {
         refuse(text("{} is an object, but {} has one value there", key.key, architecture_.name), kOtherModel);
   }
 
+  /// Keys that only a certain value of another key gives an effect, in a file without that other key. Its default would
+  /// silently take the place of what they request.
+  void refuse_keys_without_condition() {
+    for (const HfKey& key : architecture_.keys) {
+      const auto found = config_.values.find(key.key);
+      if (key.only_with.first.empty() || found == config_.values.end() || asks_for_nothing(found->second)) continue;
+      const std::string missing = missing_key(key.only_with.first, key.key);
+      if (missing.empty() || holds(key.only_with)) continue;
+      refuse(text("{} = {} needs {}, which is missing", key.key, shown_json(found->second), missing),
+             text("set {}, or remove {}", missing, key.key));
+    }
+  }
+
   void refuse_other_elements() {
     for (const auto& [key, value] : architecture_.constant_lists) {
       const auto found = config_.values.find(key);
@@ -171,6 +184,20 @@ class ConfigReading {
       if (implied == option) text = its_value;
     if (const auto found = set_.find(option); found != set_.end()) text = found->second.text;
     return plugin::parse_option(row, text) == plugin::parse_option(row, value);
+  }
+
+  /// The key that sets the option, if possible in the object that has `beside`. Empty if the file has one, or if the
+  /// architecture implies the option.
+  std::string missing_key(const std::string& option, const std::string& beside) const {
+    const std::string object = beside.substr(0, beside.rfind('.') + 1); // empty outside of objects
+    std::string out;
+    for (const HfKey& key : architecture_.keys) {
+      if (key.option != option) continue;
+      if (config_.values.contains(key.key)) return {};
+      const bool is_beside = key.key.starts_with(object) && !out.starts_with(object);
+      if (out.empty() || is_beside) out = key.key;
+    }
+    return out;
   }
 
   /// Whether the file has the value under another name.
@@ -266,6 +293,7 @@ OptionTexts options_of(const ModelConfig& config, const HfArchitecture& architec
   ConfigReading reading(config, architecture, reader, refusals);
   OptionTexts out = reading.options();
   reading.refuse_objects();
+  reading.refuse_keys_without_condition();
   reading.refuse_other_elements();
   reading.refuse_others();
   reading.check_ignored();

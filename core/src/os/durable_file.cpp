@@ -49,6 +49,11 @@ std::string named_file_hint(int error, const fs::path& file, const std::string& 
   return lacks_folder ? text("create the folder {}, or name a file in an existing folder", parent_of(file)) : other;
 }
 
+/// Another process may create a file or folder of the name before this one has written it.
+[[noreturn]] void fail_rename(const fs::path& to, int error, const std::string& hint) {
+  fail_durable(to, error, error == EEXIST ? "another process has created it: name another" : hint);
+}
+
 } // namespace
 
 DurableFile::DurableFile(fs::path file, WriteErrorText errors)
@@ -132,7 +137,7 @@ void StagedFile::commit(bool replace) {
   } else if (::rename(hidden_.c_str(), file_.c_str()) != 0) {
     error = errno;
   }
-  if (error != 0) fail_durable(file_, error, hint_);
+  if (error != 0) fail_rename(file_, error, hint_);
   committed_ = true; // it has its name, also if what follows fails
   sync_folder(parent_of(file_));
 }
@@ -178,7 +183,7 @@ fs::path partial_name(const fs::path& path) {
 }
 
 void rename_to_new(const fs::path& from, const fs::path& to, const std::string& hint) {
-  if (const int error = try_rename_to_new(from, to)) fail_durable(to, error, hint);
+  if (const int error = try_rename_to_new(from, to)) fail_rename(to, error, hint);
   sync_folder(parent_of(to));
 }
 

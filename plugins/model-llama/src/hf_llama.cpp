@@ -87,8 +87,9 @@ std::vector<HfArchitecture> hf_architectures() {
   HfArchitecture llama = architecture(kLlama, "llama", {"32000", "4096", "11008", "null", "2048"},
                                       {head_dim, fixed("attention_bias", "false"), fixed("mlp_bias", "false")},
                                       {{"qkv_bias", "false"}, {"qk_norm", "false"}});
-  llama.ignored_keys.emplace_back("pretraining_tp");  // how the products are divided, on one device
-  llama.ignored_keys.emplace_back("is_llama_config"); // a note of the program that wrote the file
+  llama.ignored_keys.emplace_back("pretraining_tp");      // how the products are divided, on one device
+  llama.ignored_keys.emplace_back("is_llama_config");     // a note of the program that wrote the file
+  llama.ignored_keys.emplace_back("max_sequence_length"); // of the first Llama, beside max_position_embeddings
   const HfArchitecture mistral =
       architecture("MistralForCausalLM", "mistral", {"32000", "4096", "14336", "8", "131072"},
                    {head_dim, {.key = "sliding_window", .absent = "4096", .values = {{"null", ""}}}},

@@ -57,7 +57,9 @@ Error word_too_long() {
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
   if (!takes_any_bytes()) {
-    if (const auto at = ill_formed_at(text)) throw Error(triax::text("byte {} of the text is not UTF-8", *at));
+    if (const auto at = ill_formed_at(text))
+      throw Error(triax::text("byte {} of the text is not UTF-8", *at), {},
+                  "convert it to UTF-8, for example with iconv");
   }
   std::vector<std::int32_t> ids;
   encoder()->encode({text}, ids);
