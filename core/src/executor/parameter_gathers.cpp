@@ -47,11 +47,12 @@ void refresh_working(RankState& state, Device& device, const Groups& groups, Str
   } else {
     for (const Parameter& parameter : parameters.all())
       if (!parameter.holds_part) device.convert(parameter.working, parameter.master, stream);
-    for (int number = 0; number < parameters.layers(); ++number)
+    for (const int number : parameters.layers_here())
       for (const GatheredWeights& weights : parameters.gathered_of(number))
         device.convert(weights.part, weights.master, stream);
   }
-  gather_layers(parameters, 0, parameters.layers(), groups, stream, kNoAction);
+  for (const int number : parameters.layers_here())
+    gather_layers(parameters, number, number + 1, groups, stream, kNoAction);
 }
 
 } // namespace triax::executor

@@ -38,6 +38,13 @@ Parameter Parameters::parameter_of(std::size_t index) const {
   return out;
 }
 
+std::vector<int> Parameters::layers_here() const {
+  std::vector<int> out;
+  out.reserve(layers_.size());
+  for (const LayerParameters& layer : layers_) out.push_back(layer.number);
+  return out;
+}
+
 const Parameters::LayerParameters& Parameters::layer_parameters(int number) const {
   const auto found = std::ranges::find(layers_, number, &LayerParameters::number);
   TRIAX_REQUIRE(found != layers_.end(), "layer {} is not on this rank", number);

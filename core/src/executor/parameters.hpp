@@ -114,6 +114,8 @@ class Parameters {
   int here() const { return here_; }
   /// The number of layers of the whole model.
   int layers() const { return static_cast<int>(model_->layers().size()); }
+  /// The numbers of the layers of this rank; the calls below take one of them.
+  std::vector<int> layers_here() const;
   /// The working weights that layer `number` reads, by slot of Pool::weights (without this pool, there is one set), and
   /// the accumulators of its gradients, in the order of its params().
   const std::vector<std::vector<TensorView>>& working_of(int number) const { return layer_parameters(number).working; }
