@@ -146,7 +146,7 @@ train::Preflight check(const Case& run, const Training& training) {
   return train::preflight(config, train::choose_placement(config), null_log());
 }
 
-std::vector<KeptRank> train(const Case& run, const Training& training, const Schedule* rows) {
+Ranks train(const Case& run, const Training& training, const Schedule* rows) {
   test::TinyRun toml;
   describe(toml, run, training);
   const test::TempFolder folder;

@@ -63,7 +63,10 @@ struct KeptRank {
 /// The check before such a run.
 train::Preflight check(const Case& run, const Training& training);
 
-/// Results by rank. `rows`, if given, replace the scheduler's.
-std::vector<KeptRank> train(const Case& run, const Training& training, const Schedule* rows = nullptr);
+/// Results by rank.
+using Ranks = std::vector<KeptRank>;
+
+/// `rows`, if given, replace the scheduler's.
+Ranks train(const Case& run, const Training& training, const Schedule* rows = nullptr);
 
 } // namespace triax::equality

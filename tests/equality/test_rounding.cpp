@@ -16,8 +16,6 @@
 namespace triax::equality {
 namespace {
 
-using Ranks = std::vector<KeptRank>;
-
 /// The same samples and layers, one microbatch per sample, on one rank.
 Case on_one_rank(const Case& run) {
   Case out{1, 1, 1, 1, "sched-gpipe", 1, run.samples(), run.kernels, run.layers};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The communication of a step that a check reports is what the ranks then count, over each axis and product of axes:
-// with recomputation, and with a further product. tests/equality has other layouts, test_sharding.cpp divided state.
+// with recomputation, and with a further product. tests/equality has other layouts, test_sharding_plan.cpp divided
+// state.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
