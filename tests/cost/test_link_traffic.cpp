@@ -76,6 +76,30 @@ TEST_F(LinkTraffic, ByAxisIsThatOfTriaxCheck) {
       }
 }
 
+/// Ranks between the first and the last have one dry run if they have equal layers and actions. Their peers differ.
+TEST_F(LinkTraffic, PipelineRanksThatSendAsMuchArePlannedOnce) {
+  const struct {
+    const char* schedule;
+    int pipeline, chunks;
+  } kCases[] = {{"sched-1f1b", 8, 1}, {"sched-interleaved", 4, 2}, {"sched-zb-v", 4, 2}, {"sched-breadth-first", 4, 2}};
+  for (const auto& of : kCases)
+    for (const char* const shard : {"gradients", "parameters"})
+      for (const char* const recompute : {"none", "full"}) {
+        const config::LoadResult loaded = config::load(config::TomlText{kPlannedRun, "run.toml", "."},
+                                                       {{"model.layers", "8"},
+                                                        {"batch.global", "24"},
+                                                        {"schedule.plugin", of.schedule},
+                                                        {"parallel.pipeline", text("{}", of.pipeline)},
+                                                        {"parallel.chunks", text("{}", of.chunks)},
+                                                        {"parallel.data", "2"},
+                                                        {"memory.recompute", recompute},
+                                                        {"optimizer.shard", shard}},
+                                                       {}, config::Purpose::plan);
+        ASSERT_TRUE(loaded.run) << loaded.refusals.front().text;
+        compare_with_check(*loaded.run, text(" {} shard {} recompute {}", of.schedule, shard, recompute));
+      }
+}
+
 /// Of 250 tokens, the last of four tensor ranks has fewer rows than the others.
 TEST_F(LinkTraffic, TensorRanksWithEqualLayersArePlannedOnce) {
   run_.parallel.pipeline = 2;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,40 @@ TEST_F(PlanSearch, TheBoundOfMemoryIsNeverAboveIt) {
       splits += schedule.starts_with("sched-zb") && plans[at].pipeline == 4;
     }
     EXPECT_GT(splits, 10);
+  }
+}
+
+/// An evaluation ends at the first rank that exceeds the limit. It refuses no plan that fits, and accepts no other.
+TEST_F(PlanSearch, APlanFitsIfItsExactMemoryDoes) {
+  std::mt19937 random(7); // NOLINT(bugprone-random-generator-seed): the same plans in each run
+  for (const std::int64_t vocab : {250, 5000}) {
+    config::RunConfig run = loaded_.run.value();
+    run.vocab = vocab;
+    const SearchRequest whole = request(run, 4, kEverything);
+    PlanCosts exact(whole, code_, null_log());
+    std::vector<TrainingPlan> plans = all_plans(whole.space);
+    std::ranges::shuffle(plans, random);
+    plans.resize(std::min(plans.size(), test::kSanitized ? std::size_t{30} : std::size_t{150}));
+    std::vector<std::uint64_t> sizes;
+    for (const TrainingPlan& plan : plans)
+      if (const std::optional<PlanEvaluation> found = exact.evaluate(plan)) sizes.push_back(found->bytes);
+    ASSERT_GT(sizes.size(), 10U);
+    std::ranges::sort(sizes);
+    for (const std::size_t part : {1, 2, 3}) {
+      const SearchRequest limited = request(run, 4, sizes[part * sizes.size() / 4]);
+      PlanCosts costs(limited, code_, null_log());
+      int refused = 0;
+      for (const TrainingPlan& plan : plans) {
+        const std::optional<PlanEvaluation> all = exact.evaluate(plan), found = costs.evaluate(plan);
+        ASSERT_EQ(found.has_value(), all.has_value()) << keys_text(whole, plan);
+        if (!found) continue;
+        EXPECT_EQ(found->fits, all->bytes <= limited.memory_limit) << keys_text(whole, plan);
+        EXPECT_LE(found->bytes, all->bytes) << keys_text(whole, plan);
+        if (found->fits) EXPECT_EQ(found->bytes, all->bytes) << keys_text(whole, plan);
+        refused += !found->fits;
+      }
+      EXPECT_GT(refused, 0);
+    }
   }
 }
 

@@ -48,6 +48,23 @@ TEST(PostedPipeline, MicrobatchesInFlightAreCountedToEachPass) {
   }
 }
 
+/// A slot is free after the next pass only, so programs have one more at most.
+TEST(PostedPipeline, StagesThatAccumulateTakeTheSlotsOfPrograms) {
+  for (const auto& [scheduler, chunks] : kCases) {
+    const PipelineShape shape{3, chunks, 9};
+    const test::LoadedScheduler loaded(scheduler);
+    const Schedule schedule = loaded->rows(shape);
+    const PostedRows rows(schedule, shape);
+    const std::vector<schedule::Program> programs =
+        schedule::lower(schedule, shape, schedule::Boundaries::whole, schedule::Sharding::gradients);
+    for (const schedule::Program& program : programs) {
+      const int counted = rows.accumulating[static_cast<std::size_t>(program.rank())];
+      EXPECT_LE(counted, program.accumulators()) << scheduler;
+      EXPECT_GE(counted + 1, program.accumulators()) << scheduler;
+    }
+  }
+}
+
 TEST(PostedPipeline, IsTheSimulatorOfProgramsWhereNoMessageWaitsForAnother) {
   for (const auto& [scheduler, chunks] : kCases)
     for (const int prefetch : {-1, 0, 1, 2}) {

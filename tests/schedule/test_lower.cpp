@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <string>
+#include <vector>
 
+#include "schedule/graph.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/rows.hpp"
+#include "schedule/timing.hpp"
 #include "triax/error.hpp"
 
 namespace {
@@ -263,37 +268,93 @@ TEST(Lower, RecomputesWithGatheredWeights) {
   EXPECT_EQ(program.actions()[position(program, "0R0")].weights, 0);
 }
 
-TEST(CountSlots, AreThoseOfTheProgramsWithAnyBoundariesAndSharding) {
-  const struct {
-    PipelineShape shape;
-    std::vector<int> stage_rank;
-    std::vector<std::string> rows;
-  } kCases[] = {
+struct RowsCase {
+  PipelineShape shape;
+  std::vector<int> stage_rank;
+  std::vector<std::string> rows;
+  Schedule schedule() const { return schedule_of(shape, stage_rank, rows); }
+};
+const std::vector<RowsCase>& rows_cases() {
+  static const std::vector<RowsCase> kCases = {
       {{2, 1, 3}, {0, 1}, {"0F0 0F1 0B0 0F2 0B1 0B2", "1F0 1B0 1F1 1B1 1F2 1B2"}},
       {{2, 1, 3}, {0, 1}, {"0F0 0F1 0F2 0I0 0I1 0I2 0W0 0W1 0W2", "1F0 1F1 1F2 1I0 1I1 1I2 1W0 1W1 1W2"}},
       {{2, 2, 2}, {0, 1, 1, 0}, {"0F0 3F0 0F1 3B0 0B0 3F1 3B1 0B1", "1F0 2F0 1F1 2B0 1B0 2F1 2B1 1B1"}},
+      {{2, 2, 2}, {0, 1, 0, 1}, {"0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1", "1F0 1F1 3F0 3F1 3B0 3B1 1B0 1B1"}},
   };
-  for (const auto& of : kCases)
+  return kCases;
+}
+
+TEST(CountSlots, AreThoseOfTheProgramsWithAnyBoundariesAndSharding) {
+  for (const RowsCase& of : rows_cases())
     for (const Boundaries boundaries : {Boundaries::whole, Boundaries::scattered})
       for (const Sharding sharding : {Sharding::none, Sharding::states, Sharding::gradients, Sharding::parameters})
         for (const bool forward_only : {false, true}) {
-          const Schedule schedule = schedule_of(of.shape, of.stage_rank, of.rows);
-          const std::vector<RankSlots> counted =
-              count_slots(schedule, of.shape, forward_only, boundaries, sharding, kDefaultPrefetch);
+          const Schedule schedule = of.schedule();
+          const TimedRows rows(schedule, of.shape, forward_only);
           const std::vector<bool> all(of.stage_rank.size(), true);
           for (const std::vector<bool>& recomputes : {std::vector<bool>(), all}) { // R takes no further slot
             const std::vector<Program> programs =
                 forward_only ? lower_forward_only(schedule, of.shape, boundaries, sharding)
                              : lower(schedule, of.shape, boundaries, sharding, kDefaultPrefetch, recomputes);
-            ASSERT_EQ(counted.size(), programs.size());
-            for (std::size_t rank = 0; rank < programs.size(); ++rank) {
-              const RankSlots expected = programs[rank].rank_slots();
-              EXPECT_EQ(counted[rank].of_stages, expected.of_stages);
-              EXPECT_EQ(counted[rank].accumulators, expected.accumulators);
-              EXPECT_EQ(counted[rank].weight_slots, expected.weight_slots);
+            for (const Program& program : programs) {
+              const RankSlots counted = count_slots(rows, program.rank(), boundaries, sharding, kDefaultPrefetch);
+              EXPECT_EQ(counted.of_stages, program.rank_slots().of_stages);
+              EXPECT_EQ(counted.accumulators, program.accumulators());
+              EXPECT_EQ(counted.weight_slots, program.weight_slots());
             }
           }
         }
+}
+
+TEST(LowerRank, IsTheProgramOfTheRank) {
+  const auto same = [](const ProgramAction& one, const ProgramAction& other) {
+    return one.kind == other.kind && one.stage == other.stage && one.microbatch == other.microbatch &&
+           one.own == other.own && one.handed == other.handed && one.peer == other.peer &&
+           one.accumulator == other.accumulator && one.weights == other.weights && one.waits == other.waits;
+  };
+  for (const RowsCase& of : rows_cases())
+    for (const Sharding sharding : {Sharding::none, Sharding::gradients, Sharding::parameters})
+      for (const bool forward_only : {false, true}) {
+        const Schedule schedule = of.schedule();
+        const TimedRows rows(schedule, of.shape, forward_only);
+        const std::vector<Program> programs =
+            forward_only ? lower_forward_only(schedule, of.shape, Boundaries::scattered, sharding)
+                         : lower(schedule, of.shape, Boundaries::scattered, sharding);
+        for (const Program& program : programs) {
+          const Program alone = lower_rank(rows, program.rank(), Boundaries::scattered, sharding, kDefaultPrefetch);
+          EXPECT_TRUE(std::ranges::equal(alone.actions(), program.actions(), same)) << labels(program);
+          EXPECT_EQ(alone.rank_slots(), program.rank_slots());
+        }
+      }
+}
+
+/// The simulator's graph has the same dependencies.
+TEST(EndTimes, AreTheLongestPathsOfTheGraph) {
+  for (const RowsCase& of : rows_cases()) {
+    const TimedRows timed(of.schedule(), of.shape, false);
+    const auto times = Graph(timed.rows, timed.stage_map).times([&](std::size_t rank, std::size_t at) {
+      return Graph::Lengths{timed.rows[rank][at].kind == ComputeKind::backward ? 2.0 : 1.0};
+    });
+    for (std::size_t rank = 0; rank < times.size(); ++rank)
+      for (std::size_t at = 0; at < times[rank].size(); ++at)
+        EXPECT_EQ(static_cast<double>(timed.ends[rank][at]), times[rank][at].end) << rank << ", " << at;
+  }
+}
+
+TEST(EndTimes, OfRowsThatCannotBeCompletedNameThePass) {
+  const auto refusal = [](const std::vector<std::vector<Action>>& rows) {
+    try {
+      end_times(rows, StageMap({0, 1}));
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string("none");
+  };
+  const Action forward{ComputeKind::forward, 0, 0, 0, 0}, next{ComputeKind::forward, 0, 1, 0, 0},
+      backward{ComputeKind::backward, 0, 0, 0, 0}, last{ComputeKind::backward, 0, 1, 0, 0};
+  EXPECT_EQ(refusal({{forward, backward}, {next, last}}), "none");
+  EXPECT_THAT(refusal({{forward, backward}, {last, next}}), ::testing::HasSubstr("blocked at action"));
+  EXPECT_THAT(refusal({{forward, backward}, {next}}), ::testing::HasSubstr("no row has 1I0"));
 }
 
 TEST(Program, WithOtherSlotsKeepsItsActions) {

@@ -54,6 +54,21 @@ TEST(MemoryRanks, MoreSlotsAreNotCovered) {
   EXPECT_THAT(train::ranks_of_most_memory(programs, split, kinds), ElementsAre(0, 2, 3));
 }
 
+TEST(MemoryRanks, SlotsAloneNameTheSameRanks) {
+  const train::Programs programs = gpipe();
+  train::ProgramSlots slots;
+  for (const schedule::Program& program : programs.training) slots.training.push_back(program.rank_slots());
+  for (const schedule::Program& program : programs.evaluation) slots.evaluation.push_back(program.rank_slots());
+  const schedule::StageMap& stage_map = programs.training.front().stage_map();
+  const std::vector<executor::StageLayers> split = {{0, 2}, {2, 1}, {3, 1}, {4, 2}};
+  const std::vector<int> kinds = {0, 1, 1, 1, 1, 2};
+  EXPECT_THAT(train::ranks_of_most_memory(slots, stage_map, split, kinds), ElementsAre(0, 1, 3));
+  ++slots.evaluation[2].of_stages.front()[static_cast<std::size_t>(schedule::Pool::stash_i)];
+  EXPECT_THAT(train::ranks_of_most_memory(slots, stage_map, split, kinds), ElementsAre(0, 2, 3));
+  ++slots.training[1].accumulators;
+  EXPECT_THAT(train::ranks_of_most_memory(slots, stage_map, split, kinds), ElementsAre(0, 1, 2, 3));
+}
+
 TEST(MemoryRanks, AStageThatRecomputesIsNotCovered) {
   const std::vector<executor::StageLayers> split = {{0, 2}, {2, 1}, {3, 1}, {4, 2}};
   const std::vector<int> kinds = {0, 1, 1, 1, 1, 2};

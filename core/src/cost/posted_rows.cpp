@@ -106,6 +106,18 @@ void count_in_flight(const std::vector<Action>& row, std::vector<int>& weight_pe
   }
 }
 
+/// The most stages of a rank at once between their first and last backwards.
+int count_accumulating(const std::vector<Action>& row, const PipelineShape& shape) {
+  std::vector<int> begun(static_cast<std::size_t>(shape.stages())), ended(begun);
+  int now = 0, out = 0;
+  for (const Action& action : row) {
+    const auto stage = static_cast<std::size_t>(action.stage);
+    if (schedule::accumulates(kind_of(action.kind)) && ++begun[stage] == 1) out = std::max(out, ++now);
+    if (ends_backward(kind_of(action.kind)) && ++ended[stage] == shape.microbatches) --now;
+  }
+  return out;
+}
+
 } // namespace
 
 PostedRows::PostedRows(const Schedule& schedule, const PipelineShape& of)
@@ -114,6 +126,7 @@ PostedRows::PostedRows(const Schedule& schedule, const PipelineShape& of)
   std::size_t all = 0;
   for (int rank = 0; rank < schedule.ranks(); ++rank) {
     count_in_flight(schedule.row(rank), until_weight.emplace_back(stages, 0), until_input.emplace_back(stages, 0));
+    accumulating.push_back(count_accumulating(schedule.row(rank), shape));
     all += schedule.row(rank).size();
   }
   passes.reserve(all);

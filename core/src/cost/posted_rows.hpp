@@ -35,6 +35,7 @@ struct PostedRows {
   /// @{
   std::vector<std::vector<int>> until_weight, until_input;
   /// @}
+  std::vector<int> accumulating; // by rank: most stages at once that have begun, and not ended, their backwards
 };
 
 } // namespace triax::cost

@@ -2,9 +2,11 @@
 #include "plan/link_traffic.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
+#include <utility>
 
+#include "executor/split.hpp"
+#include "train/memory_ranks.hpp"
 #include "train/preflight.hpp"
 #include "train/rank_setup.hpp"
 #include "triax/error.hpp"
@@ -27,14 +29,105 @@ int member_of(const Layout& layout, int rank, Axes axes, int index) {
   return layout.rank_of(coordinates);
 }
 
-/// The plans of all ranks that differ, without what depends on this machine.
-train::Preflight planned(const config::RunConfig& run, const Layout& layout, Log& log) {
+/// The properties of a pipeline rank on which the bytes that it sends depend.
+struct SendingRank {
+  std::vector<std::vector<int>> layers;                      // kinds, by stage
+  std::vector<schedule::Facts> facts;                        // of the stages
+  std::vector<std::pair<Recompute, std::int64_t>> recompute; // of the stages: how, and blocks of a group
+  std::vector<int> actions; // number, by stage of the rank, after them those of the whole rank, and kind
+  std::vector<int> peers;   // of the stages' neighbours on other ranks, in order
+  bool has_tie = false;
+
+  /// Whether a rank sends as much as another. Each peer of the other is then one peer of this rank.
+  bool sends_as(const SendingRank& other) const {
+    if (has_tie || other.has_tie || layers != other.layers || facts != other.facts || recompute != other.recompute ||
+        actions != other.actions)
+      return false;
+    for (std::size_t at = 0; at < peers.size(); ++at)
+      if (peers[at] != peer_of(other, other.peers[at])) return false;
+    return true;
+  }
+  /// The peer that this rank has in the place of a peer of `other`.
+  int peer_of(const SendingRank& other, int peer) const {
+    const auto found = std::ranges::find(other.peers, peer);
+    TRIAX_REQUIRE(found != other.peers.end(), "pipeline rank {} has no neighbour stage, but it is sent to", peer);
+    return peers[static_cast<std::size_t>(found - other.peers.begin())];
+  }
+};
+
+SendingRank sending_rank(const config::RunConfig& run, const schedule::Program& program, const Model& model,
+                         std::span<const executor::StageLayers> split, std::span<const int> kinds) {
+  SendingRank out;
+  const schedule::StageMap& stage_map = program.stage_map();
+  for (const int stage : program.stages()) {
+    const executor::StageLayers& of = split[static_cast<std::size_t>(stage)];
+    const auto first = kinds.begin() + of.first;
+    out.layers.emplace_back(first, first + of.count);
+    out.facts.push_back(stage_map.facts(stage));
+    out.recompute.emplace_back(run.memory.recompute_of(stage), run.memory.recompute_layers.of(stage));
+    if (stage_map.has(stage, schedule::kBeforeElsewhere)) out.peers.push_back(stage_map.rank_of(stage - 1));
+    if (stage_map.has(stage, schedule::kAfterElsewhere)) out.peers.push_back(stage_map.rank_of(stage + 1));
+    for (const Tie& tie : model.ties())
+      for (const int layer : {tie.layer_a, tie.layer_b})
+        out.has_tie |= layer >= of.first && layer < of.first + of.count;
+  }
+  out.actions.assign((out.layers.size() + 1) * schedule::kKinds, 0);
+  for (const schedule::ProgramAction& action : program.actions()) {
+    const std::size_t stage =
+        action.stage < 0 ? out.layers.size() : static_cast<std::size_t>(stage_map.number_on_rank(action.stage));
+    ++out.actions[stage * schedule::kKinds + static_cast<std::size_t>(action.kind)];
+  }
+  return out;
+}
+
+/// The dry runs of the pipeline ranks that differ, without what depends on this machine.
+struct PlannedTraffic {
+  train::Preflight checked;
+  std::vector<SendingRank> ranks; // by pipeline rank
+  std::vector<int> planned;       // by pipeline rank: the one whose dry run it has
+};
+
+PlannedTraffic planned(const config::RunConfig& run, const Layout& layout, Log& log) {
   const train::RankPlugins plugins(run, layout, 0, 1, log);
+  const Model& model = plugins.model();
   const train::Programs programs = train::lower_programs(run, layout, plugins, plugins.rows());
-  std::vector<int> ranks(static_cast<std::size_t>(layout.pipeline_size()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return train::plan_under(run, train::choose_placement(run), log, programs, ranks,
-                           train::PlannedRanks::all_that_differ);
+  const std::vector<executor::StageLayers> split =
+      executor::split_layers(model, train::pipeline_shape(run).stages(), run.parallel.split);
+  const std::vector<int> kinds = train::layer_kinds(model, train::layer_context(run, model, layout, 0));
+  PlannedTraffic out;
+  std::vector<int> ranks; // that are planned
+  for (const schedule::Program& program : programs.training) {
+    const SendingRank& rank = out.ranks.emplace_back(sending_rank(run, program, model, split, kinds));
+    const auto same =
+        std::ranges::find_if(ranks, [&](int of) { return rank.sends_as(out.ranks[static_cast<std::size_t>(of)]); });
+    out.planned.push_back(same == ranks.end() ? program.rank() : *same);
+    if (same == ranks.end()) ranks.push_back(program.rank());
+  }
+  out.checked =
+      train::plan_under(run, train::choose_placement(run), log, programs, ranks, train::PlannedRanks::all_that_differ);
+  return out;
+}
+
+/// The plan of an axis, of a pipeline rank that sends as the planned one. Collectives are in the entries of all
+/// members, transfers in that of the planned rank only.
+executor::AxisPlan moved_to(const executor::AxisPlan& of, const PlannedTraffic& traffic, int pipeline) {
+  executor::AxisPlan out = of;
+  const int planned = traffic.planned[static_cast<std::size_t>(pipeline)];
+  if (planned == pipeline || of.axes != std::vector<std::string>{std::string(kPipelineAxis)}) return out;
+  out.sent.clear();
+  for (const auto& [peer, bytes] : of.sent) {
+    const auto& ranks = traffic.ranks;
+    out.sent[ranks[static_cast<std::size_t>(pipeline)].peer_of(ranks[static_cast<std::size_t>(planned)], peer)] +=
+        bytes;
+    out.of_member[static_cast<std::size_t>(pipeline)].bytes_out += bytes;
+  }
+  return out;
+}
+
+/// The rank that differs from `rank` in its pipeline coordinate only.
+int at_pipeline(const Layout& layout, int rank, int pipeline) {
+  const std::string axis(kPipelineAxis);
+  return member_of(layout, rank, std::span(&axis, 1), pipeline);
 }
 
 using ByLink = std::array<std::uint64_t, kLinkKinds>;
@@ -70,18 +163,23 @@ void count(SentBytes& sum, std::uint64_t bytes) {
 
 std::vector<AxisTraffic> link_traffic(const config::RunConfig& run, int devices, Log& log) {
   const Layout layout = train::layout_of(run);
-  const train::Preflight checked = planned(run, layout, log);
-  if (!checked.refusals.empty()) throw to_error(checked.refusals);
+  const PlannedTraffic traffic = planned(run, layout, log);
+  if (!traffic.checked.refusals.empty()) throw to_error(traffic.checked.refusals);
   std::vector<AxisTraffic> out;
-  for (const train::RankPlan& plan : checked.plans)
-    for (const int rank : plan.ranks)
+  for (int pipeline = 0; pipeline < layout.pipeline_size(); ++pipeline)
+    for (const train::RankPlan& plan : traffic.checked.plans) {
+      if (plan.pipeline != traffic.planned[static_cast<std::size_t>(pipeline)]) continue;
+      const int first = at_pipeline(layout, plan.ranks.front(), pipeline);
       for (std::size_t axis = 0; axis < plan.communication.size(); ++axis) {
-        const executor::AxisPlan& of = plan.communication[axis];
+        const executor::AxisPlan of = moved_to(plan.communication[axis], traffic, pipeline);
         if (axis == out.size()) out.push_back({of.axis, {}, {}});
-        const ByLink bytes = sent_by(layout, rank, plan.ranks.front(), of, devices);
-        for (std::size_t kind = 0; kind < kLinkKinds; ++kind) count(out[axis].by_link[kind], bytes[kind]);
-        count(out[axis].sent, bytes[0] + bytes[1]);
+        for (const int rank : plan.ranks) {
+          const ByLink bytes = sent_by(layout, at_pipeline(layout, rank, pipeline), first, of, devices);
+          for (std::size_t kind = 0; kind < kLinkKinds; ++kind) count(out[axis].by_link[kind], bytes[kind]);
+          count(out[axis].sent, bytes[0] + bytes[1]);
+        }
       }
+    }
   return out;
 }
 

@@ -33,7 +33,7 @@ struct AxisTraffic {
 
 /// By axis, those of more than one rank. `devices`: of a node.
 ///
-/// Blocking: a dry run of every pipeline and tensor rank. Errors: Error if the run's plugins refuse it.
+/// Blocking: a dry run of the pipeline and tensor ranks that differ. Errors: Error if the run's plugins refuse it.
 std::vector<AxisTraffic> link_traffic(const config::RunConfig& run, int devices, Log& log);
 
 } // namespace triax::plan

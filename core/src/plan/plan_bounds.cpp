@@ -90,7 +90,7 @@ const PlanCosts::LayerTotals& PlanCosts::totals(const TrainingPlan& plan) {
 std::optional<PlanBounds> PlanCosts::bounds_of_any_split(const TrainingPlan& plan, const LayerTotals& all) const {
   if (!plan.balanced) return std::nullopt;
   const std::uint64_t bytes =
-      whole_bytes(all.kept / plan.pipeline + state_bytes(plan, all.parameters / plan.pipeline, 0));
+      whole_bytes(all.kept / plan.pipeline + state_bytes(plan, {all.parameters / plan.pipeline, 0, 0}));
   if (bytes <= request_.memory_limit) return std::nullopt;
   return PlanBounds{cluster_.step.fixed_s.value, bytes};
 }
@@ -183,9 +183,10 @@ std::optional<PlanBounds> PlanCosts::bounds(const TrainingPlan& plan) {
   if (!stages->is_accepted) return std::nullopt;
   double bytes = 0;
   // The stage that stores a tied parameter may be either of the two. In each stage, a microbatch is in flight.
-  for (const RankBounds& rank : stages->ranks)
-    bytes = std::max(
-        bytes, rank.kept + state_bytes(plan, rank.parameters, std::max(0.0, rank.largest_parameters - stages->tied)));
+  for (const RankBounds& rank : stages->ranks) {
+    const double stage = std::max(0.0, rank.largest_parameters - stages->tied);
+    bytes = std::max(bytes, rank.kept + state_bytes(plan, {rank.parameters, stage, stage}));
+  }
   PlanBounds out{cluster_.step.fixed_s.value, whole_bytes(bytes)};
   if (out.bytes > request_.memory_limit) return out; // its time does not count
   const double microbatches = shape_of(plan).microbatches;

@@ -2,7 +2,9 @@
 #include "plan/plan_costs.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "plan/plan_bounds.hpp"
@@ -16,6 +18,13 @@ namespace {
 
 double bytes_of_type(DType dtype) {
   return static_cast<double>(bytes_of(dtype));
+}
+
+/// Which stages are whole at once is not known, so the smallest are counted.
+double sum_of_smallest(std::vector<double>& parameters, std::size_t count) {
+  std::ranges::sort(parameters);
+  count = std::min(count, parameters.size());
+  return std::accumulate(parameters.begin(), parameters.begin() + static_cast<std::ptrdiff_t>(count), 0.0);
 }
 
 } // namespace
@@ -228,41 +237,47 @@ PlanTime PlanCosts::simulated(const TrainingPlan& plan, const StageSums& sums) {
   return out;
 }
 
-/// Weights, gradients and optimizer state, without padding. A rank needs whole gradients, and whole weights, of at
-/// least one of its stages.
-double PlanCosts::state_bytes(const TrainingPlan& plan, double parameters, double stage_parameters) const {
+/// Weights, gradients and optimizer state, without padding. Beside the parameters that are whole, a rank has its part
+/// of the others.
+double PlanCosts::state_bytes(const TrainingPlan& plan, const RankParameters& parameters) const {
   const double master = bytes_of_type(request_.run.train.master), compute = bytes_of_type(request_.run.train.compute);
   const bool has_masters = request_.run.train.master != request_.run.train.compute; // beside the working weights
   const bool in_memory = request_.run.memory.offload != "disk";
   const double states = in_memory ? master * (static_cast<double>(optimizer_.state.size()) + (has_masters ? 1 : 0)) : 0;
   const double divisor = shards(plan) ? plan.data : 1;
-  const double whole = std::max(stage_parameters, parameters / divisor);
-  if (has(plan, "parameters")) return whole * (compute + master) + parameters * states / divisor;
-  if (has(plan, "gradients")) return parameters * compute + whole * master + parameters * states / divisor;
-  return parameters * (compute + master + states / divisor);
+  const auto with_parts = [&](double whole) { return whole + (parameters.all - whole) / divisor; };
+  const double divided = parameters.all * states / divisor;
+  if (has(plan, "parameters"))
+    return with_parts(parameters.gathered) * compute + with_parts(parameters.accumulated) * master + divided;
+  if (has(plan, "gradients")) return parameters.all * compute + with_parts(parameters.accumulated) * master + divided;
+  return parameters.all * (compute + master) + divided;
 }
 
-/// The bound of the memory: what the schedule keeps of each stage, and the states.
-double PlanCosts::bytes_bound(const TrainingPlan& plan, const StageSums& sums, const cost::PostedRows& rows) {
-  std::vector<double> bytes(sums.rank_parameters.size()), largest(bytes.size());
+std::vector<double> PlanCosts::rank_bytes(const TrainingPlan& plan, const PipelineShape& shape, const StageSums& sums) {
+  const cost::PostedRows& rows = schedules_.rows(plan.schedule, schedules_.cut(plan.schedule, shape).longer);
+  std::vector<double> out(sums.rank_parameters.size());
+  std::vector<std::vector<double>> of_stages(out.size()); // parameters
   for (std::size_t at = 0; at < sums.stages.size(); ++at) {
     const StageSums::Stage& stage = sums.stages[at];
     const auto rank = static_cast<std::size_t>(stage.rank);
-    largest[rank] = std::max(largest[rank], stage.parameters);
-    bytes[rank] +=
+    of_stages[rank].push_back(stage.parameters);
+    out[rank] +=
         stage.kept.until_input * rows.until_input[rank][at] + stage.kept.until_weight * rows.until_weight[rank][at];
   }
-  double out = 0;
-  // The stage that stores a tied parameter may be either of the two.
-  for (std::size_t rank = 0; rank < bytes.size(); ++rank)
-    out = std::max(
-        out, bytes[rank] + state_bytes(plan, sums.rank_parameters[rank], std::max(0.0, largest[rank] - sums.tied)));
+  // With prefetch, the weights of the stage that runs next are there as well.
+  const std::size_t gathered = request_.run.optimizer_core.prefetch > 0 ? 2 : 1;
+  for (std::size_t rank = 0; rank < out.size(); ++rank) {
+    const auto at_once = [&](std::size_t stages) { // the stage that stores a tied parameter may be either of the two
+      return std::max(0.0, sum_of_smallest(of_stages[rank], stages) - sums.tied);
+    };
+    out[rank] += state_bytes(plan, {sums.rank_parameters[rank],
+                                    at_once(static_cast<std::size_t>(rows.accumulating[rank])), at_once(gathered)});
+  }
   return out;
 }
 
 std::uint64_t PlanCosts::schedule_bytes(const TrainingPlan& plan, const PipelineShape& shape, const StageSums& sums) {
-  const cost::PostedRows& rows = schedules_.rows(plan.schedule, schedules_.cut(plan.schedule, shape).longer);
-  return static_cast<std::uint64_t>(bytes_bound(plan, sums, rows));
+  return static_cast<std::uint64_t>(std::ranges::max(rank_bytes(plan, shape, sums)));
 }
 
 std::optional<PlanTime> PlanCosts::time(const TrainingPlan& plan) {
@@ -290,7 +305,8 @@ std::optional<PlanEvaluation> PlanCosts::evaluate(const TrainingPlan& plan) {
   PlanEvaluation out;
   out.bytes = schedule_bytes(plan, shape, *sums);
   if (out.bytes <= request_.memory_limit) {
-    const PlanMemory::Answer exact = memory_.of(plan, split(plan), request_.memory_limit);
+    const PlanMemory::Answer exact =
+        memory_.of(plan, split(plan), rank_bytes(plan, shape, *sums), request_.memory_limit);
     if (!exact.refusals.empty()) return evaluated_[plan] = std::nullopt;
     out.bytes = exact.bytes;
   }
@@ -301,14 +317,14 @@ std::optional<PlanEvaluation> PlanCosts::evaluate(const TrainingPlan& plan) {
 
 std::optional<std::uint64_t> PlanCosts::exact_bytes(const TrainingPlan& plan) {
   if (!is_split_accepted(plan)) return std::nullopt;
-  const PlanMemory::Answer exact = memory_.of(plan, split(plan), std::numeric_limits<std::uint64_t>::max());
+  const PlanMemory::Answer exact = memory_.of(plan, split(plan), {}, std::numeric_limits<std::uint64_t>::max());
   return exact.refusals.empty() ? std::optional(exact.bytes) : std::nullopt;
 }
 
 Refusals PlanCosts::refusals(const TrainingPlan& plan) {
   require_inside(contains(request_.space, plan), plan);
   Refusals out = acceptance_.refusals(plan, shape_of(plan));
-  if (out.empty()) out = memory_.of(plan, split(plan), std::numeric_limits<std::uint64_t>::max()).refusals;
+  if (out.empty()) out = memory_.of(plan, split(plan), {}, std::numeric_limits<std::uint64_t>::max()).refusals;
   return out;
 }
 

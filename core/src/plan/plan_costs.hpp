@@ -88,10 +88,15 @@ class PlanCosts final : public PlanEvaluator {
   double gather_s(const TrainingPlan& plan, double parameters) const;
   double update_s(const TrainingPlan& plan, double parameters) const;
   double tied_s(const TrainingPlan& plan, const std::vector<TieRanks>& ties);
-  double state_bytes(const TrainingPlan& plan, double parameters, double stage_parameters) const;
+  /// Parameters of a rank: all, and those whose whole gradients, and whole weights, it needs at once at least.
+  struct RankParameters {
+    double all = 0, accumulated = 0, gathered = 0;
+  };
+  double state_bytes(const TrainingPlan& plan, const RankParameters& parameters) const;
   /// At least, of the rank that needs most.
   std::uint64_t schedule_bytes(const TrainingPlan& plan, const PipelineShape& shape, const StageSums& sums);
-  double bytes_bound(const TrainingPlan& plan, const StageSums& sums, const cost::PostedRows& rows);
+  /// The same of each pipeline rank: what the schedule keeps of each stage, and the states.
+  std::vector<double> rank_bytes(const TrainingPlan& plan, const PipelineShape& shape, const StageSums& sums);
   void drop_ties(const TrainingPlan& plan, StageSums& sums);
   bool crosses_nodes(int from, int to, int stride) const;
   cost::GroupShape data_group(const TrainingPlan& plan) const;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -38,7 +39,7 @@ class ScheduleTable {
   /// The shape must be supported; references stay valid.
   const StageMapping& mapping(int schedule, const PipelineShape& shape);
   const cost::PostedRows& rows(int schedule, const PipelineShape& shape);
-  Schedule schedule(int schedule, const PipelineShape& shape) const;
+  Schedule schedule(int schedule, const PipelineShape& shape);
   /// cut_shapes() if the scheduler supports them, or else the whole shape.
   cost::CutShapes cut(int schedule, const PipelineShape& shape);
 
@@ -59,6 +60,7 @@ class ScheduleTable {
   std::map<ShapeKey, bool> supported_;
   std::map<ShapeKey, StageMapping> mappings_;
   std::map<ShapeKey, cost::PostedRows> rows_;
+  std::set<ShapeKey> verified_; // a scheduler makes equal rows for equal shapes
 };
 
 } // namespace triax::plan

@@ -45,8 +45,22 @@ std::vector<Program> lower_forward_only(const Schedule& schedule, const Pipeline
                                         Boundaries boundaries = Boundaries::whole, Sharding sharding = Sharding::none,
                                         int prefetch = kDefaultPrefetch);
 
-/// The pools of each rank in what lower(), or lower_forward_only(), returns.
-std::vector<RankSlots> count_slots(const Schedule& schedule, const PipelineShape& shape, bool forward_only,
-                                   Boundaries boundaries, Sharding sharding, int prefetch);
+/// The rows of a schedule, or their forwards alone, with the end of each pass: what lowering reads with any boundaries
+/// and sharding. A search lowers only some of its ranks.
+struct TimedRows {
+  TimedRows(const Schedule& schedule, const PipelineShape& of, bool has_only_forwards);
+
+  PipelineShape shape;
+  bool forward_only;
+  StageMap stage_map;
+  std::vector<std::vector<Action>> rows;       // by rank
+  std::vector<std::vector<std::int64_t>> ends; // of their passes: see end_times()
+};
+
+/// The program of a rank that lower() returns without `recomputes`, or lower_forward_only().
+Program lower_rank(const TimedRows& rows, int rank, Boundaries boundaries, Sharding sharding, int prefetch);
+
+/// The pools of this program, in less time.
+RankSlots count_slots(const TimedRows& rows, int rank, Boundaries boundaries, Sharding sharding, int prefetch);
 
 } // namespace triax::schedule

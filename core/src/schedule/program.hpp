@@ -41,6 +41,7 @@ struct ProgramAction {
 struct RankSlots {
   std::vector<Slots> of_stages; // by stage of the rank
   int accumulators = 0, weight_slots = 0;
+  bool operator==(const RankSlots&) const = default;
 };
 
 /// A program that was moved from can only be assigned or destroyed.

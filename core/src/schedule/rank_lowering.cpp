@@ -116,7 +116,6 @@ void RankLowering::use_weights(ProgramAction& action) {
 }
 
 void RankLowering::push(ProgramAction action) {
-  if (counts_only_) return;
   for (const ActionId waited : action.waits) open_[waited] = false;
   open_.push_back(is_transfer(action.kind));
   actions_.push_back(std::move(action));
@@ -147,7 +146,6 @@ void RankLowering::free(const ProgramAction& action, Pool pool) {
 }
 
 void RankLowering::use(ProgramAction& action, SlotPool& pool, std::int32_t slot) {
-  if (counts_only_) return;
   ActionId& last = pool.transfer(slot);
   if (last != SlotPool::kNoTransfer && open_[last] && std::ranges::find(action.waits, last) == action.waits.end())
     action.waits.push_back(last);
@@ -161,17 +159,13 @@ void RankLowering::wait_for_all(ProgramAction& action) {
   waited_for_ = next();
 }
 
-RankSlots RankLowering::slots() const {
-  RankSlots out{{}, accumulators_.size(), weights_.size()};
+Program RankLowering::finish(Program::Posts posts) {
+  std::vector<Slots> slots;
   for (const auto& pools : pools_) {
-    Slots& of_stage = out.of_stages.emplace_back();
+    Slots& of_stage = slots.emplace_back();
     for (std::size_t pool = 0; pool < pools.size(); ++pool) of_stage[pool] = pools[pool].size();
   }
-  return out;
-}
-
-Program RankLowering::finish(Program::Posts posts) {
-  return {stage_map_, rank_, slots().of_stages, std::move(actions_), posts, boundaries_, sharding_};
+  return {stage_map_, rank_, std::move(slots), std::move(actions_), posts, boundaries_, sharding_};
 }
 
 } // namespace triax::schedule

@@ -42,8 +42,6 @@ class RankLowering {
 
   /// The number of actions, approximately.
   void reserve(std::size_t actions) { actions_.reserve(actions); }
-  /// Finds the sizes of the pools, and keeps no actions: for slots().
-  void count_only() { counts_only_ = true; }
 
   /// The facts of a stage of this rank, in this program.
   Facts facts(int stage) const;
@@ -54,7 +52,6 @@ class RankLowering {
   /// Adds an action of a stage or of the whole rank.
   void add_ending(Kind kind, int stage = -1);
   Program finish(Program::Posts posts = Program::Posts::one_by_one);
-  RankSlots slots() const;
 
  private:
   /// The stage must be on this rank.
@@ -80,7 +77,6 @@ class RankLowering {
   bool forward_only_;
   Boundaries boundaries_;
   Sharding sharding_;
-  bool counts_only_ = false;
   std::vector<std::array<SlotPool, kPools>> pools_; // by stage of the rank
   std::vector<bool> recomputes_;                    // by stage of the rank: R was added
   SlotPool accumulators_, weights_;                 // by stage

@@ -2,7 +2,7 @@
 // The rule table: one row per kind of action of the lowered form, with its name, the actions it needs, the pools of a
 // stage that it reads, fills and frees, and where it runs. It is the only source of these rules: verification,
 // lowering, execution and traces use it. The pools of a rank, accumulator and weights, are not in it: RankLowering
-// assigns their slots, and StageSlots (stage_slots.hpp) verifies them.
+// assigns their slots, SlotCount (slot_count.hpp) counts them, and StageSlots (stage_slots.hpp) verifies them.
 //
 // Threads: constants, any thread.
 //

@@ -111,30 +111,49 @@ struct RankNeeds {
   }
 };
 
-RankNeeds needs_of(const Programs& programs, std::size_t rank, std::span<const executor::StageLayers> split,
-                   std::span<const int> kinds, const config::RunConfig::MemoryKeys& memory) {
-  const schedule::Program &training = programs.training[rank], &evaluation = programs.evaluation[rank];
+/// The needs of a rank with these pools, without its recomputation.
+RankNeeds needs_of(const ProgramSlots& slots, std::size_t rank, const schedule::StageMap& stage_map,
+                   std::span<const executor::StageLayers> split, std::span<const int> kinds) {
+  const schedule::RankSlots &training = slots.training[rank], &evaluation = slots.evaluation[rank];
   RankNeeds out;
-  const int last = training.stage_map().stages() - 1;
-  for (const int number : training.stages()) {
+  const int last = stage_map.stages() - 1;
+  for (const int number : stage_map.stages_of(static_cast<int>(rank))) {
     out.has_end |= number == 0 || number == last;
     RankNeeds::Stage& stage = out.stages.emplace_back();
-    stage.recompute = memory.recompute.of(number);
-    stage.group = memory.recompute_layers.of(number);
-    if (!programs.chosen.empty())
-      for (const ChosenBlock& block : programs.chosen[static_cast<std::size_t>(number)])
-        stage.chosen.push_back(block.steps);
     const executor::StageLayers& of = split[static_cast<std::size_t>(number)];
     for (int layer = of.first; layer < of.first + of.count; ++layer)
       ++stage.layers[kinds[static_cast<std::size_t>(layer)]];
-    for (const schedule::Program* const program : {&training, &evaluation}) {
-      schedule::Slots& slots = stage.of_pools.emplace_back();
-      for (int pool = 0; pool < schedule::kPools; ++pool)
-        slots[static_cast<std::size_t>(pool)] = program->slots(number, static_cast<schedule::Pool>(pool));
-    }
+    const auto at = static_cast<std::size_t>(stage_map.number_on_rank(number));
+    stage.of_pools = {training.of_stages[at], evaluation.of_stages[at]};
   }
-  for (const schedule::Program* const program : {&training, &evaluation})
-    out.shared.insert(out.shared.end(), {program->accumulators(), program->weight_slots()});
+  out.shared = {training.accumulators, training.weight_slots, evaluation.accumulators, evaluation.weight_slots};
+  return out;
+}
+
+void add_recomputation(RankNeeds& needs, std::span<const int> stages, const Programs& programs,
+                       const config::RunConfig::MemoryKeys& memory) {
+  for (std::size_t at = 0; at < stages.size(); ++at) {
+    const int number = stages[at];
+    RankNeeds::Stage& stage = needs.stages[at];
+    stage.recompute = memory.recompute.of(number);
+    stage.group = memory.recompute_layers.of(number);
+    if (programs.chosen.empty()) continue;
+    for (const ChosenBlock& block : programs.chosen[static_cast<std::size_t>(number)])
+      stage.chosen.push_back(block.steps);
+  }
+}
+
+/// The ranks that no other covers.
+std::vector<int> uncovered(const std::vector<RankNeeds>& needs) {
+  std::vector<int> out;
+  for (std::size_t rank = 0; rank < needs.size(); ++rank) {
+    bool is_covered = false;
+    // Equal ranks have one dry run: that of the first.
+    for (std::size_t other = 0; other < needs.size() && !is_covered; ++other)
+      is_covered =
+          other != rank && needs[other].covers(needs[rank]) && (other < rank || !needs[rank].covers(needs[other]));
+    if (!is_covered) out.push_back(static_cast<int>(rank));
+  }
   return out;
 }
 
@@ -162,19 +181,24 @@ bool have_equal_layers(const Model& model, std::span<const executor::StageLayers
 
 std::vector<int> ranks_of_most_memory(const Programs& programs, std::span<const executor::StageLayers> split,
                                       std::span<const int> kinds, const config::RunConfig::MemoryKeys& memory) {
+  ProgramSlots slots;
+  for (const schedule::Program& program : programs.training) slots.training.push_back(program.rank_slots());
+  for (const schedule::Program& program : programs.evaluation) slots.evaluation.push_back(program.rank_slots());
   std::vector<RankNeeds> needs;
-  for (std::size_t rank = 0; rank < programs.training.size(); ++rank)
-    needs.push_back(needs_of(programs, rank, split, kinds, memory));
-  std::vector<int> out;
-  for (std::size_t rank = 0; rank < needs.size(); ++rank) {
-    bool is_covered = false;
-    // Equal ranks have one dry run: that of the first.
-    for (std::size_t other = 0; other < needs.size() && !is_covered; ++other)
-      is_covered =
-          other != rank && needs[other].covers(needs[rank]) && (other < rank || !needs[rank].covers(needs[other]));
-    if (!is_covered) out.push_back(static_cast<int>(rank));
+  for (std::size_t rank = 0; rank < programs.training.size(); ++rank) {
+    const schedule::Program& training = programs.training[rank];
+    needs.push_back(needs_of(slots, rank, training.stage_map(), split, kinds));
+    add_recomputation(needs.back(), training.stages(), programs, memory);
   }
-  return out;
+  return uncovered(needs);
+}
+
+std::vector<int> ranks_of_most_memory(const ProgramSlots& slots, const schedule::StageMap& stage_map,
+                                      std::span<const executor::StageLayers> split, std::span<const int> kinds) {
+  std::vector<RankNeeds> needs;
+  for (std::size_t rank = 0; rank < slots.training.size(); ++rank)
+    needs.push_back(needs_of(slots, rank, stage_map, split, kinds));
+  return uncovered(needs);
 }
 
 } // namespace triax::train

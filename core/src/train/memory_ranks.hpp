@@ -26,5 +26,8 @@ bool have_equal_layers(const Model& model, std::span<const executor::StageLayers
 /// and the same recomputation. `kinds`: see layer_kinds().
 std::vector<int> ranks_of_most_memory(const Programs& programs, std::span<const executor::StageLayers> split,
                                       std::span<const int> kinds, const config::RunConfig::MemoryKeys& memory = {});
+/// The same of programs with these pools, of a run whose stages all have one value of memory.recompute.
+std::vector<int> ranks_of_most_memory(const ProgramSlots& slots, const schedule::StageMap& stage_map,
+                                      std::span<const executor::StageLayers> split, std::span<const int> kinds);
 
 } // namespace triax::train

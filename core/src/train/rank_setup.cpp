@@ -186,12 +186,30 @@ Programs lower_programs(const config::RunConfig& run, const Layout& layout, cons
           assumptions_of(run, layout, plugins, layer_context(run, plugins.model(), layout, 0)), std::move(chosen)};
 }
 
-ProgramSlots count_slots(const config::RunConfig& run, const Schedule& schedule) {
-  const auto of = [&](bool forward_only) {
-    return schedule::count_slots(schedule, pipeline_shape(run), forward_only, boundaries(run), sharding(run),
-                                 static_cast<int>(run.optimizer_core.prefetch));
+Programs empty_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins) {
+  const auto ranks = static_cast<std::size_t>(run.parallel.pipeline);
+  return {std::vector<schedule::Program>(ranks), std::vector<schedule::Program>(ranks),
+          assumptions_of(run, layout, plugins, layer_context(run, plugins.model(), layout, 0))};
+}
+
+void lower_rank(const config::RunConfig& run, const StepRows& rows, int rank, Programs& programs) {
+  const auto lowered = [&](const schedule::TimedRows& of) {
+    return schedule::lower_rank(of, rank, boundaries(run), sharding(run),
+                                static_cast<int>(run.optimizer_core.prefetch));
   };
-  return {of(false), of(true)};
+  programs.training.at(static_cast<std::size_t>(rank)) = lowered(rows.training);
+  programs.evaluation.at(static_cast<std::size_t>(rank)) = lowered(rows.evaluation);
+}
+
+ProgramSlots count_slots(const config::RunConfig& run, const StepRows& rows) {
+  const auto counted = [&](const schedule::TimedRows& of) {
+    std::vector<schedule::RankSlots> out;
+    for (int rank = 0; rank < of.shape.pipeline; ++rank)
+      out.push_back(schedule::count_slots(of, rank, boundaries(run), sharding(run),
+                                          static_cast<int>(run.optimizer_core.prefetch)));
+    return out;
+  };
+  return {counted(rows.training), counted(rows.evaluation)};
 }
 
 Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,

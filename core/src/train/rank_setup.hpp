@@ -15,6 +15,7 @@
 #include "executor/generate_state.hpp"
 #include "executor/rank_state.hpp"
 #include "schedule/assumptions.hpp"
+#include "schedule/lower.hpp"
 #include "schedule/program.hpp"
 #include "train/plugins.hpp"
 
@@ -59,11 +60,23 @@ struct Programs {
 /// with "optimal" have R. R precedes the backwards of a stage that recomputes something of its last layer.
 Programs lower_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                         const Schedule& schedule, std::vector<std::vector<ChosenBlock>> chosen = {});
+/// For a search, which needs the programs of few ranks.
+/// @{
+struct StepRows {
+  StepRows(const Schedule& schedule, const PipelineShape& shape)
+      : training(schedule, shape, false), evaluation(schedule, shape, true) {}
+  schedule::TimedRows training, evaluation;
+};
+/// Programs without actions, of all pipeline ranks.
+Programs empty_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins);
+/// Sets the programs of one pipeline rank: those of lower_programs() if no stage recomputes.
+void lower_rank(const config::RunConfig& run, const StepRows& rows, int rank, Programs& programs);
 /// The pools of each rank's programs in what lower_programs() returns, in less time.
 struct ProgramSlots {
   std::vector<schedule::RankSlots> training, evaluation;
 };
-ProgramSlots count_slots(const config::RunConfig& run, const Schedule& schedule);
+ProgramSlots count_slots(const config::RunConfig& run, const StepRows& rows);
+/// @}
 /// The same as lower_programs(), verified. Throws Error with the first violation and the number of others.
 Programs make_programs(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                        const Schedule& schedule, std::vector<std::vector<ChosenBlock>> chosen = {});
