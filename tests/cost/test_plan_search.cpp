@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The search of plans: the sweep is brute force, and a faster cluster is never slower. test_plan_memory.cpp has the tests
-// of memory.
+// The search of plans: the sweep is brute force, and a faster cluster is never slower. test_plan_memory.cpp has the
+// tests of memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
