@@ -14,7 +14,7 @@ namespace {
 
 using Ends = std::vector<std::vector<std::int64_t>>;
 
-constexpr int kPasses = static_cast<int>(Kind::backward_weight) + 1;
+constexpr int kPassKinds = static_cast<int>(Kind::backward_weight) + 1;
 constexpr std::int64_t kNotEnded = -1;
 
 int microbatches_of(const std::vector<std::vector<Action>>& rows) {
@@ -33,10 +33,10 @@ class RowTiming {
   RowTiming(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map)
       : rows_(rows),
         stages_(stage_map.stages()),
-        needs_(static_cast<std::size_t>(kPasses * stages_)),
-        ended_(kPasses, stages_, microbatches_of(rows), kNotEnded),
+        needs_(static_cast<std::size_t>(kPassKinds * stages_)),
+        ended_(kPassKinds, stages_, microbatches_of(rows), kNotEnded),
         ends_(rows.size()) {
-    for (int kind = 0; kind < kPasses; ++kind)
+    for (int kind = 0; kind < kPassKinds; ++kind)
       for (int stage = 0; stage < stages_; ++stage)
         for (const Need& need : rule(static_cast<Kind>(kind)).needs)
           if (need.condition.holds(stage_map.facts(stage)))
