@@ -268,8 +268,10 @@ std::shared_ptr<const executor::ModelDescription> describe_model(const config::R
                                                                  int rank, const RankPlugins& plugins,
                                                                  const Programs& programs) {
   const Model& model = plugins.model();
+  const auto pipeline = static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis));
+  const schedule::StageMap& stage_map = programs.evaluation.at(pipeline).stage_map(); // others may be empty
   return std::make_shared<executor::ModelDescription>(
-      model, layer_context(run, model, layout, rank), split_of(run, model), programs.evaluation.front().stage_map(),
+      model, layer_context(run, model, layout, rank), split_of(run, model), stage_map,
       executor::MemoryTypes{run.train.compute, run.train.master}, sharding(run));
 }
 
