@@ -28,6 +28,7 @@ TEST_F(PlanSearch, MemoryIsThatOfTriaxCheckForRunsOfOtherKinds) {
                                                  {{"memory.recompute_layers", "0"}, {"model.layers", "7"}},
                                                  {{"memory.recompute_layers", "[2, 1]"}, {"parallel.pipeline", "2"}},
                                                  {{"memory.partition_activations", "true"}, {"model.layers", "7"}},
+                                                 {{"memory.offload_activations", "true"}, {"model.layers", "7"}},
                                                  {{"parallel.scatter_gather", "true"}, {"parallel.tensor", "2"}},
                                                  {{"train.precision", "fp32"}},
                                                  {{"model.plugin", "model-llama"},
@@ -84,11 +85,13 @@ TEST_F(PlanSearch, SlotsAreExtrapolatedOnlyIfTheyArePeriodic) {
   }
 }
 
-/// Also of schedules that split backwards, with a last stage whose logits are most of what it keeps.
+/// Also of schedules that split backwards, with a last stage whose logits are most of what it keeps, and with inputs on
+/// the host.
 TEST_F(PlanSearch, TheBoundOfMemoryIsNeverAboveIt) {
   for (const std::int64_t vocab : {250, 5000}) {
     config::RunConfig run = loaded_.run.value();
     run.vocab = vocab;
+    run.memory.offload_activations = vocab == 250;
     const SearchRequest whole = request(run, 4, kEverything), nothing = request(run, 4, 0);
     // Without memory, an evaluation ends at the bound.
     PlanCosts exact(whole, code_, null_log()), bounded(nothing, code_, null_log());

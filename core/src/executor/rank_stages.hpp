@@ -2,9 +2,8 @@
 // The layers of a model on one rank: the stages of the rank, joined with each other, and the layers of other pipeline
 // ranks, for their descriptions.
 //
-// Threads: the rank's main thread. Ownership: owns stages and layers; borrows the model and a
-// description that it is given. Errors: Error if the model's
-// layers do not fit together.
+// Threads: the rank's main thread. Ownership: owns stages and layers; borrows the model, and a description that it is
+// given. Errors: Error if the model's layers do not fit together.
 #pragma once
 
 #include <memory>

@@ -146,7 +146,8 @@ class Stage {
   /// The output of the layer before the first boundary that is this input; -1: the input comes from the data.
   int arriving(std::size_t input) const;
   Location home_of_input(const TensorSpec& spec, std::size_t at) const;
-  /// Whether an input has Where::part: another memory keeps it, or only a part of it, than the forward reads.
+  /// Whether an input has Where::part: the host keeps it, or this rank keeps its part only. The forward reads another
+  /// memory.
   bool is_kept_apart(const TensorSpec& spec, std::size_t at) const;
   /// The tensor ranks that divide an input with Where::part.
   int parts_of(const TensorSpec& spec) const;
