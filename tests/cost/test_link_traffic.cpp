@@ -100,6 +100,33 @@ TEST_F(LinkTraffic, PipelineRanksThatSendAsMuchArePlannedOnce) {
       }
 }
 
+/// With the automatic number of blocks, the groups of a rank depend on its microbatches in flight, and each group
+/// gathers its inputs. Pipeline ranks 1 to 6 have equal layers and actions.
+TEST_F(LinkTraffic, PipelineRanksWithOtherGroupsArePlannedApart) {
+  const config::LoadResult loaded = config::load(config::TomlText{kPlannedRun, "run.toml", "."},
+                                                 {{"model.layers", "128"},
+                                                  {"batch.global", "16"},
+                                                  {"parallel.pipeline", "8"},
+                                                  {"parallel.tensor", "2"},
+                                                  {"memory.recompute", "full"},
+                                                  {"memory.recompute_layers", "0"},
+                                                  {"memory.partition_activations", "true"}},
+                                                 {}, config::Purpose::plan);
+  ASSERT_TRUE(loaded.run) << loaded.refusals.front().text;
+  const config::RunConfig& run = *loaded.run;
+  const Layout layout = train::layout_of(run);
+  const train::RankPlugins plugins(run, layout, 0, 1, null_log());
+  const Model& model = plugins.model();
+  const train::Programs programs = train::lower_programs(run, layout, plugins, plugins.rows());
+  const auto group_of = [&](int rank) {
+    return train::recompute_group(run, model, train::layer_context(run, model, layout, 0),
+                                  programs.training[static_cast<std::size_t>(rank)], rank,
+                                  plugins.kernels().device_kind());
+  };
+  ASSERT_NE(group_of(1), group_of(6));
+  compare_with_check(run, " automatic groups");
+}
+
 /// Of 250 tokens, the last of four tensor ranks has fewer rows than the others.
 TEST_F(LinkTraffic, TensorRanksWithEqualLayersArePlannedOnce) {
   run_.parallel.pipeline = 2;

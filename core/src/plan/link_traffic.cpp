@@ -31,9 +31,9 @@ int member_of(const Layout& layout, int rank, Axes axes, int index) {
 
 /// The properties of a pipeline rank on which the bytes that it sends depend.
 struct SendingRank {
-  std::vector<std::vector<int>> layers;                      // kinds, by stage
-  std::vector<schedule::Facts> facts;                        // of the stages
-  std::vector<std::pair<Recompute, std::int64_t>> recompute; // of the stages: how, and blocks of a group
+  std::vector<std::vector<int>> layers;             // kinds, by stage
+  std::vector<schedule::Facts> facts;               // of the stages
+  std::vector<std::pair<Recompute, int>> recompute; // of the stages: how, and with `full` blocks of a group
   std::vector<int> actions; // number, by stage of the rank, after them those of the whole rank, and kind
   std::vector<int> peers;   // of the stages' neighbours on other ranks, in order
   bool has_tie = false;
@@ -55,16 +55,21 @@ struct SendingRank {
   }
 };
 
+/// `context`: of the model's layers; `device`: of the kernel set.
 SendingRank sending_rank(const config::RunConfig& run, const schedule::Program& program, const Model& model,
-                         std::span<const executor::StageLayers> split, std::span<const int> kinds) {
+                         const LayerContext& context, DeviceKind device, std::span<const int> kinds) {
   SendingRank out;
+  const std::vector<executor::StageLayers> split =
+      executor::split_layers(model, program.stage_map().stages(), run.parallel.split);
   const schedule::StageMap& stage_map = program.stage_map();
   for (const int stage : program.stages()) {
     const executor::StageLayers& of = split[static_cast<std::size_t>(stage)];
     const auto first = kinds.begin() + of.first;
     out.layers.emplace_back(first, first + of.count);
     out.facts.push_back(stage_map.facts(stage));
-    out.recompute.emplace_back(run.memory.recompute_of(stage), run.memory.recompute_layers.of(stage));
+    const Recompute how = run.memory.recompute_of(stage);
+    const int group = how == Recompute::full ? train::recompute_group(run, model, context, program, stage, device) : 0;
+    out.recompute.emplace_back(how, group);
     if (stage_map.has(stage, schedule::kBeforeElsewhere)) out.peers.push_back(stage_map.rank_of(stage - 1));
     if (stage_map.has(stage, schedule::kAfterElsewhere)) out.peers.push_back(stage_map.rank_of(stage + 1));
     for (const Tie& tie : model.ties())
@@ -91,13 +96,13 @@ PlannedTraffic planned(const config::RunConfig& run, const Layout& layout, Log& 
   const train::RankPlugins plugins(run, layout, 0, 1, log);
   const Model& model = plugins.model();
   const train::Programs programs = train::lower_programs(run, layout, plugins, plugins.rows());
-  const std::vector<executor::StageLayers> split =
-      executor::split_layers(model, train::pipeline_shape(run).stages(), run.parallel.split);
-  const std::vector<int> kinds = train::layer_kinds(model, train::layer_context(run, model, layout, 0));
+  const LayerContext context = train::layer_context(run, model, layout, 0);
+  const std::vector<int> kinds = train::layer_kinds(model, context);
   PlannedTraffic out;
   std::vector<int> ranks; // that are planned
   for (const schedule::Program& program : programs.training) {
-    const SendingRank& rank = out.ranks.emplace_back(sending_rank(run, program, model, split, kinds));
+    const SendingRank& rank =
+        out.ranks.emplace_back(sending_rank(run, program, model, context, plugins.kernels().device_kind(), kinds));
     const auto same =
         std::ranges::find_if(ranks, [&](int of) { return rank.sends_as(out.ranks[static_cast<std::size_t>(of)]); });
     out.planned.push_back(same == ranks.end() ? program.rank() : *same);
