@@ -20,11 +20,13 @@ double bytes_of_type(DType dtype) {
   return static_cast<double>(bytes_of(dtype));
 }
 
-/// Which stages are whole at once is not known, so the smallest are counted.
-double sum_of_smallest(std::vector<double>& parameters, std::size_t count) {
+/// The least that `count` stages have at once, when each has a turn: which ones are together is not known, so it is
+/// that of the smallest, or of the largest alone.
+double least_at_once(std::vector<double>& parameters, std::size_t count) {
   std::ranges::sort(parameters);
   count = std::min(count, parameters.size());
-  return std::accumulate(parameters.begin(), parameters.begin() + static_cast<std::ptrdiff_t>(count), 0.0);
+  return std::max(parameters.back(),
+                  std::accumulate(parameters.begin(), parameters.begin() + static_cast<std::ptrdiff_t>(count), 0.0));
 }
 
 } // namespace
@@ -268,7 +270,7 @@ std::vector<double> PlanCosts::rank_bytes(const TrainingPlan& plan, const Pipeli
   const std::size_t gathered = request_.run.optimizer_core.prefetch > 0 ? 2 : 1;
   for (std::size_t rank = 0; rank < out.size(); ++rank) {
     const auto at_once = [&](std::size_t stages) { // the stage that stores a tied parameter may be either of the two
-      return std::max(0.0, sum_of_smallest(of_stages[rank], stages) - sums.tied);
+      return std::max(0.0, least_at_once(of_stages[rank], stages) - sums.tied);
     };
     out[rank] += state_bytes(plan, {sums.rank_parameters[rank],
                                     at_once(static_cast<std::size_t>(rows.accumulating[rank])), at_once(gathered)});
