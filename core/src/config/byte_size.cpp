@@ -23,9 +23,9 @@ std::optional<double> factor_of(std::string_view unit) {
   return out;
 }
 
-constexpr double kMaxBytes = 1e18; // kMaxSize
+constexpr double kMaxBytes = 1e18; // kMaxByteSize
 
-/// Bytes without the limit of kMaxSize.
+/// Bytes without the limit of kMaxByteSize.
 std::optional<double> size_of(std::string_view text) {
   double number = 0;
   const char* end = text.data() + text.size();
