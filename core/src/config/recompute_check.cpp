@@ -37,7 +37,8 @@ Refusals check_activation_budget(const Values& values, const Listed* of_each) {
   if (budget->empty() || bytes_of(*budget)) return {};
   if (is_too_large(*budget))
     return make_refusal(ErrorCode::kInvalidValue, {"memory.activation_budget"},
-                        "memory.activation_budget = \"{}\" is more than {}", shortened(printable(*budget)), kMaxByteSize)
+                        "memory.activation_budget = \"{}\" is more than {}", shortened(printable(*budget)),
+                        kMaxByteSize)
         .with_hint("write at most {}, which is more than any memory", kMaxByteSize);
   return make_refusal(ErrorCode::kInvalidValue, {"memory.activation_budget"},
                       "memory.activation_budget = \"{}\" is not a size", shortened(printable(*budget)))
