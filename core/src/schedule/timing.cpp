@@ -33,7 +33,7 @@ class RowTiming {
   RowTiming(const std::vector<std::vector<Action>>& rows, const StageMap& stage_map)
       : rows_(rows),
         stages_(stage_map.stages()),
-        needs_(static_cast<std::size_t>(kPassKinds * stages_)),
+        needs_(static_cast<std::size_t>(kPassKinds) * static_cast<std::size_t>(stages_)),
         ended_(kPassKinds, stages_, microbatches_of(rows), kNotEnded),
         ends_(rows.size()) {
     for (int kind = 0; kind < kPassKinds; ++kind)
@@ -61,7 +61,7 @@ class RowTiming {
 
  private:
   std::vector<Computing>& needs_of(Kind kind, int stage) {
-    return needs_[static_cast<std::size_t>(static_cast<int>(kind) * stages_ + stage)];
+    return needs_[static_cast<std::size_t>(kind) * static_cast<std::size_t>(stages_) + static_cast<std::size_t>(stage)];
   }
 
   /// False: the rank has no pass left, or the next one waits.
