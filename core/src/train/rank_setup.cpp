@@ -204,6 +204,7 @@ void lower_rank(const config::RunConfig& run, const StepRows& rows, int rank, Pr
 ProgramSlots count_slots(const config::RunConfig& run, const StepRows& rows) {
   const auto counted = [&](const schedule::TimedRows& of) {
     std::vector<schedule::RankSlots> out;
+    out.reserve(of.rows.size());
     for (int rank = 0; rank < of.shape.pipeline; ++rank)
       out.push_back(schedule::count_slots(of, rank, boundaries(run), sharding(run),
                                           static_cast<int>(run.optimizer_core.prefetch)));
