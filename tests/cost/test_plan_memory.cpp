@@ -120,7 +120,7 @@ TEST_F(PlanSearch, APlanFitsIfItsExactMemoryDoes) {
     PlanCosts exact(whole, code_, null_log());
     std::vector<TrainingPlan> plans = all_plans(whole.space);
     std::ranges::shuffle(plans, random);
-    plans.resize(std::min(plans.size(), test::kSanitized ? std::size_t{30} : std::size_t{150}));
+    plans.resize(std::min(plans.size(), test::kSanitized ? std::size_t{60} : std::size_t{150}));
     std::vector<std::uint64_t> sizes;
     for (const TrainingPlan& plan : plans)
       if (const std::optional<PlanEvaluation> found = exact.evaluate(plan)) sizes.push_back(found->bytes);
