@@ -53,6 +53,9 @@ if("${program}" IS_NEWER_THAN "${entries}" OR "${CMAKE_PARENT_LIST_FILE}" IS_NEW
         "SKIP_REGULAR_EXPRESSION [==[PASSED  \\] 0 tests\\.\n(\\[  SKIPPED \\][^\n]*\n)+$]==])\n")
     endif()
   endforeach()
-  file(WRITE "${entries}" "${script}")
+  # In one piece: another ctest may read the file now.
+  string(RANDOM LENGTH 12 suffix)
+  file(WRITE "${entries}.${suffix}" "${script}")
+  file(RENAME "${entries}.${suffix}" "${entries}")
 endif()
 include("${entries}")
