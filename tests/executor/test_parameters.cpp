@@ -50,7 +50,7 @@ TEST(Parameters, EveryRankHasTheModelsOrder) {
   model.tied = {{0, "a", 3, "of a"}, {0, "b", 3, "of b"}};
   const Layout layout = Layout::ptd(2, 1, 1);
   std::vector<std::unique_ptr<Layer>> layers;
-  std::vector<executor::Parameters::NumberedLayer> numbered;
+  std::vector<executor::ModelParameters::NumberedLayer> numbered;
   for (int number = 0; number < 4; ++number) {
     layers.push_back(model.layer(number, LayerContext{layout, 0, 2, 5}));
     numbered.push_back({number, layers.back().get(), number / 2});
@@ -98,7 +98,7 @@ std::vector<executor::Parameters> on_all_ranks(const SampleModel& model, const L
   static std::vector<std::unique_ptr<Layer>> layers; // descriptions
   std::vector<executor::Parameters> out;
   for (int rank = 0; rank < layout.world_size(); ++rank) {
-    std::vector<executor::Parameters::NumberedLayer> numbered;
+    std::vector<executor::ModelParameters::NumberedLayer> numbered;
     for (int number = 0; number < model.count(); ++number) {
       layers.push_back(model.layer(number, LayerContext{layout, rank, 2, 5}));
       numbered.push_back({number, layers.back().get(), 0});

@@ -232,7 +232,7 @@ TEST(Stage, AGeneratingStageHasTheRowsOfACall) {
   stage.begin_with_data();
   stage.end_with_result();
   const Layout layout = Layout::ptd(1, 1, 1);
-  std::vector<executor::Parameters::NumberedLayer> numbered;
+  std::vector<executor::ModelParameters::NumberedLayer> numbered;
   stage.for_each_layer([&](int number, const Layer& layer) { numbered.push_back({number, &layer, 0}); });
   executor::Parameters parameters(numbered, 0, 0, layout, {}, {}, 0);
   const auto device = make_host_device();

@@ -46,7 +46,6 @@ TEST(Counts, OfViewsThatAreUpdatedAreTwice) {
   EXPECT_EQ(call_of(LinearBwdWeight{f32({6, 8}), {}, f32({4, 6}), f32({4, 8})}).bytes, 4 * (2 * 48 + 24 + 32));
   EXPECT_EQ(call_of(AdamW{.master = x, .gradient = x, .m = x, .v = x}).bytes, 4 * 15 * (2 * 3 + 1));
   EXPECT_EQ(call_of(Sgd{.master = x, .gradient = x, .velocity = x, .working = x}).bytes, 4 * 15 * (2 * 2 + 2));
-  EXPECT_EQ(call_of(Scale{.x = x, .factor = f32({1})}).bytes, 4 * (2 * 15 + 1));
   const TensorView table(nullptr, DType::f32, {9, 5}), dy(nullptr, DType::bf16, {2, 3, 5});
   EXPECT_EQ(call_of(EmbedBwd{table, dy, TensorView(nullptr, DType::i32, {2, 3}), 0, 9}).bytes,
             30 * 2 + 6 * 4 + 2 * 30 * 4);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes of a real model, compared with the formulas.
-#include <limits>
-
 #include "support/gpu_kernels_suite.hpp"
 
 namespace triax::test {
@@ -67,19 +65,6 @@ TEST_F(Large, RotaryPositionsOfManyRows) {
                  }},
                 1e-5);
   }
-}
-
-/// A count that its type cannot hold is the largest: one that wraps could be 0.
-TEST_F(Large, CountsOfValuesThatAreNotFiniteDoNotWrap) {
-  CaseTensor x = tensor("x", Role::in, {4});
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  x.values = {kInfinity, 1, -kInfinity, kInfinity};
-  CaseTensor count{.name = "count", .role = Role::in_out, .shape = {1}, .kind = Kind::own, .dtype = DType::i32};
-  count.values = {2147483645};
-  const OperationCase one{"nonfinite", DType::f32, {x, count}, [](const CaseViews& v, const UseCall& use) {
-                            use(Nonfinite{v["count"], v["x"]});
-                          }};
-  EXPECT_EQ(run_case(tested->set(), tested->device(), one, DType::f32).at("count")[0], 2147483647);
 }
 
 } // namespace

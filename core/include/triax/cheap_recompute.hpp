@@ -32,13 +32,13 @@ class TRIAX_API CheapRecompute {
   ~CheapRecompute() = default;
 };
 
-/// Optional interface of kernel sets: the calls for which clause K58 does not hold. Without it, there are none.
+/// Optional interface of kernel sets: the calls for which clause K56 does not hold. Without it, there are none.
 class TRIAX_API RepeatLimits {
  public:
   static constexpr std::string_view kExtension = "triax.repeat_limits";
 
   /// Every reason why this call gives other bits than a fused operation that computes the same; none for operations
-  /// that K58 does not name.
+  /// that K56 does not name.
   virtual Refusals repeats(const OpCall& primitive) const = 0;
 
  protected:

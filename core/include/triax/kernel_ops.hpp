@@ -12,7 +12,7 @@
 // "May be empty": a default TensorView is allowed. New fields are added at the end of a struct. (Default member
 // initialisers of {} let designated initialisers leave a field out without a warning.)
 // Ids in brackets are clauses of the contract of kernel sets (kernels.hpp), which the conformance suite tests. A new
-// clause, of an operation or not, gets the next number that neither header has: ids are not moved.
+// clause, of an operation or not, gets the next number that neither header has: ids that a release has are not moved.
 #pragma once
 
 #include <cstdint>
@@ -227,15 +227,7 @@ struct XentBwd {
 struct SumSquares {
   TensorView out{}, x{};
 };
-/// [K44] x *= factor f32 [1], a value in device memory. For plugins: the engine does not use it.
-struct Scale {
-  TensorView x{}, factor{};
-};
-/// [K45] count i32 [1] += number of elements that are infinite or NaN. For plugins: the engine does not use it.
-struct Nonfinite {
-  TensorView count{}, x{};
-};
-/// [K46] AdamW (Loshchilov & Hutter, ICLR'19) on one flat shard: g = gradient * clip; m = b1 m + (1-b1) g; v = b2 v +
+/// [K44] AdamW (Loshchilov & Hutter, ICLR'19) on one flat shard: g = gradient * clip; m = b1 m + (1-b1) g; v = b2 v +
 ///       (1-b2) g^2; p -= lr * (m / (1-b1^step) / (sqrt(v / (1-b2^step)) + eps) + decay * p). Does nothing if `skip` is
 ///       set. master, gradient, m, v have one dtype; `working` (may be empty) gets the new value in its own dtype.
 struct AdamW {
@@ -243,14 +235,14 @@ struct AdamW {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, decay = 0;
   const StepScalars* scalars = nullptr;
 };
-/// [K47] SGD: g = gradient * clip + decay * p; with momentum u = momentum * u + g (u = g at step 1), p -= lr * u;
+/// [K45] SGD: g = gradient * clip + decay * p; with momentum u = momentum * u + g (u = g at step 1), p -= lr * u;
 ///       otherwise p -= lr * g. Does nothing if `skip` is set.
 struct Sgd {
   TensorView master{}, gradient{}, velocity{}, working{}; // velocity may be empty when momentum is 0
   double momentum = 0, decay = 0;
   const StepScalars* scalars = nullptr;
 };
-/// [K48] Decides about the optimizer's step, by the rules of step_control.hpp. From the sum of squares of the whole
+/// [K46] Decides about the optimizer's step, by the rules of step_control.hpp. From the sum of squares of the whole
 ///       gradient it computes grad_norm and clip, or skips the step; it updates the step count and the loss scale of
 ///       the next step.
 struct StepControl {
@@ -265,28 +257,28 @@ struct StepControl {
 // --- fused operations: each has a default made of the primitives
 // --------------------------------------------------------
 
-/// [K49] z = x w^T + bias; y = act(z). x [rows, k], w [n, k], bias [n] (may be empty). With an activation, z [rows, n]
+/// [K47] z = x w^T + bias; y = act(z). x [rows, k], w [n, k], bias [n] (may be empty). With an activation, z [rows, n]
 ///       is kept for the backward; otherwise z is empty.
 struct LinearFwd {
   TensorView y{}, z{}, x{}, w{}, bias{};
   Activation act = Activation::none;
 };
-/// [K50] dx = dy w, where dy is the gradient of z. With an activation, x was act(before), and dx is the gradient of
+/// [K48] dx = dy w, where dy is the gradient of z. With an activation, x was act(before), and dx is the gradient of
 ///       `before`: act'(before) * (dy w), [rows, k], for silu_mul [rows, 2k] (with w [n, k]). dx may not be `before`.
 struct LinearBwdInput {
   TensorView dx{}, dy{}, w{}, before{};
   Activation act = Activation::none;
 };
-/// [K51] dw += dy^T x; dbias += sum over rows of dy (may be empty).
+/// [K49] dw += dy^T x; dbias += sum over rows of dy (may be empty).
 struct LinearBwdWeight {
   TensorView dw{}, dbias{}, dy{}, x{};
 };
-/// [K52] y = residual + dropout(x + bias); bias may be empty; y may be residual. At most three dimensions.
+/// [K50] y = residual + dropout(x + bias); bias may be empty; y may be residual. At most three dimensions.
 struct BiasDropoutAdd {
   TensorView y{}, x{}, bias{}, residual{};
   Drop drop{};
 };
-/// [K53] BiasDropoutAdd, followed by normed = norm(y).
+/// [K51] BiasDropoutAdd, followed by normed = norm(y).
 struct BiasDropoutAddNorm {
   TensorView y{}, normed{}, mean{}, rstd{}, x{}, bias{}, residual{};
   Drop drop{};
@@ -294,7 +286,7 @@ struct BiasDropoutAddNorm {
   TensorView weight{}, norm_bias{};
   double eps = 1e-5;
 };
-/// [K54] o = dropout(softmax(scale q k^T, mask)) v. q, o [sq, b, a, d]; k, v [sk, b, a_kv, d] with a a multiple of a_kv
+/// [K52] o = dropout(softmax(scale q k^T, mask)) v. q, o [sq, b, a, d]; k, v [sk, b, a_kv, d] with a a multiple of a_kv
 ///       (query head i reads key head i / (a / a_kv)); views may be strided, last stride 1. lse [b, a, sq].
 struct AttentionFwd {
   TensorView o{}, lse{}, q{}, k{}, v{};
@@ -302,7 +294,7 @@ struct AttentionFwd {
   Mask mask{};
   Drop drop{};
 };
-/// [K55] The gradients of AttentionFwd for the keys of k and v, which may be some of the keys of a query: o and lse are
+/// [K53] The gradients of AttentionFwd for the keys of k and v, which may be some of the keys of a query: o and lse are
 ///       the results of all of them. With p = exp(scale q k^T - lse), 0 for hidden keys, and delta = rowsum(dout o): dv
 ///       = dropout(p)^T dout; ds = p (dropout(dout v^T) - delta); dq = scale ds k; dk = scale ds^T q. So the gradients
 ///       of parts of the keys are parts of dk and dv, and dq is the sum over the parts. Shapes as q, k, v. dq is
@@ -314,12 +306,12 @@ struct AttentionBwd {
   Drop drop{};
   bool add_kv = false;
 };
-/// [K56] XentMax, XentSums and XentLoss in one operation, for a vocabulary that is not split.
+/// [K54] XentMax, XentSums and XentLoss in one operation, for a vocabulary that is not split.
 struct XentFused {
   TensorView loss{}, max{}, sum_exp{}, target_logit{}, logits{}, targets{};
   std::int64_t valid = 0;
 };
-/// [K57] AdamW on many shards; the default runs them one after another.
+/// [K55] AdamW on many shards; the default runs them one after another.
 struct MultiAdamW {
   std::span<const AdamW> shards{};
 };
@@ -335,7 +327,7 @@ struct MultiAdamW {
   X(AttentionDelta, attention_delta) X(AttentionMerge, attention_merge) X(Rope, rope) \
   X(EmbedFwd, embed_fwd) X(EmbedBwd, embed_bwd) \
   X(XentMax, xent_max) X(XentSums, xent_sums) X(XentLoss, xent_loss) X(XentBwd, xent_bwd) \
-  X(SumSquares, sum_squares) X(Scale, scale) X(Nonfinite, nonfinite) X(AdamW, adamw) X(Sgd, sgd) \
+  X(SumSquares, sum_squares) X(AdamW, adamw) X(Sgd, sgd) \
   X(StepControl, step_control)
 #define TRIAX_FUSED(X) \
   X(LinearFwd, linear_fwd) X(LinearBwdInput, linear_bwd_input) X(LinearBwdWeight, linear_bwd_weight) \

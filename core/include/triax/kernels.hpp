@@ -221,6 +221,6 @@ class TRIAX_API DryRunKernels final : public KernelSet {
 //
 // Repeats
 //
-// [K58] A primitive that computes a result of a fused operation again, from another output of it, gives equal bits:
+// [K56] A primitive that computes a result of a fused operation again, from another output of it, gives equal bits:
 //       act_fwd of z gives the y of linear_fwd, and norm_fwd of y the normed, mean and rstd of bias_dropout_add_norm.
 //       K16 limits the addresses. RepeatLimits (cheap_recompute.hpp) names the calls that a set excepts.

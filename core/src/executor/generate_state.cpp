@@ -105,8 +105,10 @@ GenerateState::GenerateState(const GenerateRequest& request)
       call_sizes_(sizes_up_to(context_.max_rows)),
       program_(program_of(request)),
       stages_(stages_of(request, program_)),
-      parameters_(stages_.layers(), context_.rank, program_.rank(), context_.layout, request.model.ties(),
-                  {context_.compute, context_.compute}, 0),
+      parameters_(
+          std::make_shared<ModelParameters>(stages_.layers(), context_.rank, context_.layout, request.model.ties(),
+                                            MemoryTypes{context_.compute, context_.compute}, schedule::Sharding::none),
+          program_.rank(), 0),
       trained_(request.trained ? &request.trained->parameters : nullptr),
       reads_tokens_(stages_.inputs().tokens),
       makes_logits_(stages_.find(program_.stage_map().stages() - 1)) {

@@ -10,29 +10,28 @@
 namespace triax::executor {
 
 TensorView Parameters::master_tensor(RankMemory& memory, const Shape& shape) const {
-  return offloads_master() ? TensorView(nullptr, types_.master, shape) : memory.weights.tensor(types_.master, shape);
+  return offloads_master() ? TensorView(nullptr, types().master, shape) : memory.weights.tensor(types().master, shape);
 }
 
 TensorView Parameters::state_tensor(RankMemory& memory, const Shape& shape) const {
-  return offloads_ ? TensorView(nullptr, types_.master, shape) : memory.optimizer.tensor(types_.master, shape);
+  return offloads_ ? TensorView(nullptr, types().master, shape) : memory.optimizer.tensor(types().master, shape);
 }
 
 void Parameters::assign_weights(RankMemory& memory) {
-  for (TensorView& slot : weight_slots_) slot = weights_of(memory).tensor(types_.compute, {weight_slot_elements_});
+  for (TensorView& slot : weight_slots_) slot = weights_of(memory).tensor(types().compute, {weight_slot_elements_});
   for (Parameter& parameter : parameters_) {
     if (parameter.sharded) continue;
     const Shape& local = parameter.spec->local;
     parameter.master = master_tensor(memory, local);
-    parameter.working = separate_working() ? memory.working.tensor(types_.compute, local) : parameter.master;
+    parameter.working = separate_working() ? memory.working.tensor(types().compute, local) : parameter.master;
   }
   for (LayerParameters& layer : layers_) {
     layer.working.clear();
     layer.gathered.clear();
     layer.unsharded.clear();
-    if (layer.rank != here_) continue;
     for (std::size_t number = 0; number < layer.buckets.size(); ++number)
       if (layer.buckets[number].sharded) assign_sharded(layer, number, memory);
-    if (sharding_ == schedule::Sharding::parameters) {
+    if (sharding() == schedule::Sharding::parameters) {
       assign_unsharded(layer);
     } else {
       std::vector<TensorView>& working = layer.working.emplace_back();
@@ -65,7 +64,7 @@ void Parameters::assign_unsharded(LayerParameters& layer) {
 const TensorView& Parameters::part_of_weights(const LayerParameters& layer, const Bucket& bucket) const {
   const auto number = static_cast<std::size_t>(&bucket - layer.buckets.data());
   const auto accumulator = std::ranges::find(layer.accumulators, number, &Accumulator::bucket);
-  const LayerParameters& first = layer_parameters(model_parameters_[accumulator->parameter].layer.at(here_));
+  const LayerParameters& first = layer_parameters(model_->all()[accumulator->parameter].layer.at(here_));
   const auto stored = std::ranges::find(first.accumulators, accumulator->parameter, &Accumulator::parameter);
   return first.buckets[stored->bucket].weights;
 }
@@ -90,16 +89,16 @@ TensorView Parameters::owned_of(const Bucket& bucket, const Accumulator& accumul
 /// Every member has memory for a whole part, so that all need as much.
 void Parameters::assign_sharded(LayerParameters& layer, std::size_t number, RankMemory& memory) {
   const auto is_stored = [&](const Accumulator& accumulator) { // with its first layer on this rank
-    return accumulator.bucket == number && model_parameters_[accumulator.parameter].layer.at(here_) == layer.number;
+    return accumulator.bucket == number && model_->all()[accumulator.parameter].layer.at(here_) == layer.number;
   };
   if (std::ranges::none_of(layer.accumulators, is_stored)) return;
   Bucket& bucket = layer.buckets[number];
   GatheredWeights& out = layer.gathered.emplace_back();
   out.group = bucket.reduction.group;
-  if (sharding_ == schedule::Sharding::parameters) {
-    out.part = weights_of(memory).tensor(types_.compute, {bucket.part});
+  if (sharding() == schedule::Sharding::parameters) {
+    out.part = weights_of(memory).tensor(types().compute, {bucket.part});
   } else {
-    out.working = weights_of(memory).tensor(types_.compute, {bucket.members * bucket.part});
+    out.working = weights_of(memory).tensor(types().compute, {bucket.members * bucket.part});
     out.part = out.working.slice(0, bucket.begin, bucket.begin + bucket.part);
   }
   bucket.weights = out.part;
@@ -190,14 +189,13 @@ std::size_t Parameters::shared_accumulator_bytes() const {
 
 /// The shared accumulators come first: zeroing the others before a step is one fill.
 void Parameters::assign_gradients(RankMemory& memory) {
-  for (TensorView& slot : slots_) slot = memory.gradients.tensor(types_.master, {slot_elements_});
-  for (LayerParameters& layer : layers_)
-    if (layer.rank == here_) assign_accumulators(layer, memory);
+  for (TensorView& slot : slots_) slot = memory.gradients.tensor(types().master, {slot_elements_});
+  for (LayerParameters& layer : layers_) assign_accumulators(layer, memory);
   for (Parameter& parameter : parameters_)
     for (std::size_t at = 0; at < parameter.ranks.size(); ++at) {
       if (parameter.ranks[at] == here_) continue;
       const TensorView received =
-          memory.gradients.tensor(types_.master, parameter.scattered ? Shape{parameter.part} : parameter.spec->local);
+          memory.gradients.tensor(types().master, parameter.scattered ? Shape{parameter.part} : parameter.spec->local);
       parameter.exchanged[at] = received;
       if (at == 0) parameter.gradient = parameter.scattered ? received.slice(0, 0, parameter.owned.count) : received;
     }
@@ -207,14 +205,14 @@ void Parameters::assign_gradients(RankMemory& memory) {
 void Parameters::assign_bucket(Bucket& bucket, RankMemory& memory) const {
   const std::int64_t padded = bucket.members * bucket.part;
   if (!scatters(bucket)) {
-    bucket.gradients = memory.gradients.tensor(types_.master, {bucket.elements});
+    bucket.gradients = memory.gradients.tensor(types().master, {bucket.elements});
   } else if (bucket.slot < 0) {
-    bucket.gradients = memory.gradients.tensor(types_.master, {padded});
+    bucket.gradients = memory.gradients.tensor(types().master, {padded});
     bucket.reduced = bucket.gradients.slice(0, bucket.begin, bucket.begin + bucket.part);
   } else {
     const TensorView& slot = slots_[static_cast<std::size_t>(bucket.slot)];
     bucket.gradients = slot.slice(0, bucket.offset, bucket.offset + padded);
-    bucket.reduced = memory.gradients.tensor(types_.master, {bucket.part});
+    bucket.reduced = memory.gradients.tensor(types().master, {bucket.part});
   }
 }
 

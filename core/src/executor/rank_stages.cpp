@@ -1,35 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the layers of a model, and joins the stages of a rank.
+// Creates the layers of a rank, and joins its stages.
 #include "executor/rank_stages.hpp"
 
 #include <algorithm>
 #include <iterator>
 
 #include "triax/error.hpp"
-#include "triax/rank_activity.hpp"
 
 namespace triax::executor {
 
-namespace {
-
-std::vector<std::unique_ptr<Layer>> make_layers(const Model& model, const LayerContext& context,
-                                                const StageLayers& of) {
-  std::vector<std::unique_ptr<Layer>> layers;
-  layers.reserve(static_cast<std::size_t>(of.count));
-  call_plugin("layer", typeid(model), [&] {
-    for (int i = 0; i < of.count; ++i) layers.push_back(model.layer(of.first + i, context));
-  });
-  return layers;
-}
-
-} // namespace
-
 RankStages::RankStages(const Model& model, const LayerContext& context, std::span<const StageLayers> split,
                        const schedule::StageMap& stage_map, int rank, const StageOptions& options,
-                       std::span<const StageRecompute> recompute) {
+                       std::span<const StageRecompute> recompute, const ModelDescription* described) {
   for (int index = 0; index < stage_map.stages(); ++index) {
     const int of_stage = stage_map.rank_of(index);
     const StageLayers& of = split[static_cast<std::size_t>(index)];
+    if (described && of_stage != rank) {
+      for (int number = of.first; number < of.first + of.count; ++number)
+        layers_.push_back({number, &described->layer(number), of_stage});
+      continue;
+    }
     std::vector<std::unique_ptr<Layer>> layers = make_layers(model, context, of);
     int number = of.first;
     for (const std::unique_ptr<Layer>& layer : layers) layers_.push_back({number++, layer.get(), of_stage});

@@ -30,8 +30,9 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
       rank_(request.context.rank),
       master_(request.types.master),
       state_names_(request.optimizer.state),
+      described_(request.described),
       stages_(request.model, request.context, request.split, training.stage_map(), training.rank(),
-              {.purpose = request.context.purpose}, request.recompute),
+              {.purpose = request.context.purpose}, request.recompute, described_.get()),
       batches_(request.batch) {
   TRIAX_REQUIRE(request.context.purpose == Purpose::train,
                 "a training step needs layers of Purpose::train, not generate");
@@ -39,9 +40,8 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
   for (const std::unique_ptr<Stage>& stage : stages_.all())
     if (training.recomputes(stage->index())) stage->recompute_early();
   const schedule::StageMap& stage_map = training.stage_map();
-  parameters_ = std::make_unique<Parameters>(stages_.layers(), request.context.rank, training.rank(),
-                                             request.context.layout, request.model.ties(), request.types,
-                                             request.optimizer.state.size(), request.sharding);
+  parameters_ =
+      std::make_unique<Parameters>(model_parameters(request), training.rank(), request.optimizer.state.size());
   if (request.sharding == schedule::Sharding::parameters) share_weights();
   if (!training.has(schedule::Kind::opt_step)) parameters_->leave_out_gradients();
   if (schedule::scatters_gradients(request.sharding) && training.has(schedule::Kind::reduce_grad)) {
@@ -55,6 +55,15 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
   if (request.offload_buffer_bytes > 0 && (!state_names_.empty() || parameters_->separate_working()))
     offload_state(request);
   assign_memory(memory_);
+}
+
+std::shared_ptr<const ModelParameters> RankState::model_parameters(const RankRequest& request) const {
+  if (!described_)
+    return std::make_shared<ModelParameters>(stages_.layers(), rank_, layout_, request.model.ties(), request.types,
+                                             request.sharding);
+  for (const std::unique_ptr<Stage>& stage : stages_.all())
+    stage->for_each_layer([this](int number, const Layer& layer) { described_->check_parameters(number, layer); });
+  return described_->parameters();
 }
 
 void RankState::offload_state(const RankRequest& request) {

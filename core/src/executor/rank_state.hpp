@@ -29,6 +29,8 @@ struct RankRequest {
   std::vector<StageRecompute> recompute{}; // of each stage; empty: blocks keep their stash
   schedule::Sharding sharding = schedule::Sharding::none;
   std::size_t offload_buffer_bytes = 0; // above 0: the optimizer's state is offloaded, with buffers of this size
+  /// Of this tensor rank, from any pipeline rank. Null: the rank describes the layers of others itself.
+  std::shared_ptr<const ModelDescription> described = nullptr;
 };
 
 /// The slots of the pools of a stage: enough for both programs.
@@ -37,8 +39,8 @@ schedule::Slots stage_slots(int stage, const schedule::Program& training, const 
 class RankState {
  public:
   /// `training` determines the stages and slots of this rank; there are enough slots for `evaluation` too. Both may be
-  /// the same program, which has no backward. Layers of other pipeline ranks are created as well, for their
-  /// descriptions.
+  /// the same program, which has no backward. Unless the request describes the model, layers of other pipeline ranks
+  /// are created as well.
   RankState(const RankRequest& request, const schedule::Program& training, const schedule::Program& evaluation);
 
   /// Runs one action of each kind of each stage as a dry run. Only before allocate().
@@ -81,6 +83,7 @@ class RankState {
   std::vector<ActivationPart> activation_parts() const;
 
  private:
+  std::shared_ptr<const ModelParameters> model_parameters(const RankRequest& request) const;
   void share_weights();
   void assign_memory(RankMemory& memory);
   void offload_state(const RankRequest& request);
@@ -97,6 +100,7 @@ class RankState {
   const int rank_; // in the layout
   DType master_;
   std::vector<std::string> state_names_; // the optimizer's
+  std::shared_ptr<const ModelDescription> described_;
   RankStages stages_;
   std::unique_ptr<Parameters> parameters_;
   Batches batches_;

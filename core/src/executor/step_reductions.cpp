@@ -63,18 +63,19 @@ StepReductions::StepReductions(const BatchShape& batch, const Layout& layout, in
 
 template <class Visit>
 void StepReductions::for_each_square(Visit visit) const {
+  std::vector<std::int64_t> offsets;
   for (const GlobalParameter& parameter : parameters_.global()) {
     // Offsets of the ranks that have a part, the first axis fastest; other ranks have the same values as rank 0.
-    std::vector<std::int64_t> offsets{0};
+    offsets.assign(1, 0);
     std::int64_t stride = most_;
     for (const std::string& axis : squares_.axes) {
       const int size = layout_.size(axis);
       if (axis == layers_axis_) {
         for (std::int64_t& offset : offsets) offset += parameter.rank * stride;
       } else if (std::ranges::find(parameter.spec->cuts, axis, &Cut::axis) != parameter.spec->cuts.end()) {
-        const std::vector<std::int64_t> before = offsets;
+        const std::size_t before = offsets.size();
         for (int part = 1; part < size; ++part)
-          for (const std::int64_t offset : before) offsets.push_back(offset + part * stride);
+          for (std::size_t i = 0; i < before; ++i) offsets.push_back(offsets[i] + part * stride);
       }
       stride *= size;
     }

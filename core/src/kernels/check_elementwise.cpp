@@ -162,22 +162,6 @@ void check(const SumSquares& args) {
   check.require(args.out.elements() == 1, "{} must have one element", out);
 }
 
-void check(const Scale& args) {
-  const Check check(Op::scale);
-  const Named factor{"factor", args.factor};
-  check.data({"x", args.x});
-  check.type(factor, DType::f32);
-  check.require(args.factor.elements() == 1, "{} must have one element", factor);
-}
-
-void check(const Nonfinite& args) {
-  const Check check(Op::nonfinite);
-  const Named count{"count", args.count};
-  check.data({"x", args.x});
-  check.type(count, DType::i32);
-  check.require(args.count.elements() == 1, "{} must have one element", count);
-}
-
 void check(const StepControl& args) {
   const Check check(Op::step_control);
   const Named squares{"squares", args.squares}, order{"order", args.order}, losses{"losses", args.losses};

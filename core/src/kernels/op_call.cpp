@@ -93,12 +93,6 @@ double bytes(const XentBwd& x) {
 double bytes(const SumSquares& x) {
   return bytes_of_all(x.out, x.x);
 }
-double bytes(const Scale& x) {
-  return bytes_updated(x.x) + bytes_of_all(x.factor);
-}
-double bytes(const Nonfinite& x) {
-  return bytes_updated(x.count) + bytes_of_all(x.x);
-}
 double bytes(const StepControl& x) {
   return bytes_of_all(x.order, x.order, x.order, x.losses); // each index reads 8 bytes of `squares`, twice its own size
 }

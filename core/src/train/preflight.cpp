@@ -22,6 +22,7 @@
 #include "train/collective_order.hpp"
 #include "train/corpus_content.hpp"
 #include "train/memory_ranks.hpp"
+#include "train/model_descriptions.hpp"
 #include "train/parameter_count.hpp"
 #include "train/rank_setup.hpp"
 #include "train/run_limits.hpp"
@@ -232,7 +233,8 @@ class Check {
     const plugin::CallScope call(text("{}, {} or {}", run_.model.name, run_.kernels.name, run_.optimizer.name),
                                  text("the dry run of rank {}", rank), {}, plugin::CallKind::slow_call);
     const RankPlugins plugins(run_, layout_, rank, placement_.threads_per_rank(), log_);
-    const Preparation prepared(run_, layout_, rank, plugins, programs);
+    const Preparation prepared(run_, layout_, rank, plugins, programs,
+                               descriptions_.of(rank, run_, layout_, *plugins_, programs));
     auto plan = prepared.state->plan(plugins.kernels(), plugins.optimizer(), {layout_, rank, programs.assumptions});
     for (const Refusal& refusal : plan.refusals)
       if (refused_.insert(refusal.message).second)
@@ -356,6 +358,7 @@ class Check {
   CheckGuard guarded_{run_, out_.refusals};
   Layout layout_;
   std::unique_ptr<RankPlugins> plugins_;
+  ModelDescriptions descriptions_;
   std::set<std::string> refused_; // from the plans of ranks
   std::vector<int> equal_ranks_;  // to the last first rank of a tensor group: see PlannedRanks::all_that_differ
   std::map<int, bool> has_layers_of_first_; // by tensor rank

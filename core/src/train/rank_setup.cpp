@@ -48,6 +48,7 @@ std::vector<executor::StageRecompute> recompute_of(const config::RunConfig& run,
                                                    const Programs& programs, bool on_host) {
   const int automatic = automatic_group(run, model, context, training, on_host);
   std::vector<executor::StageRecompute> out;
+  out.reserve(static_cast<std::size_t>(training.stage_map().stages()));
   for (int stage = 0; stage < training.stage_map().stages(); ++stage) {
     const auto group = static_cast<int>(run.memory.recompute_layers.of(stage));
     executor::StageRecompute& how = out.emplace_back(executor::StageRecompute{run.memory.recompute_of(stage),
@@ -245,9 +246,19 @@ executor::GenerateRequest sample_request(const config::RunConfig& run, const Lay
           .trained = &trained};
 }
 
+std::shared_ptr<const executor::ModelDescription> describe_model(const config::RunConfig& run, const Layout& layout,
+                                                                 int rank, const RankPlugins& plugins,
+                                                                 const Programs& programs) {
+  const Model& model = plugins.model();
+  return std::make_shared<executor::ModelDescription>(
+      model, layer_context(run, model, layout, rank), split_of(run, model), programs.evaluation.front().stage_map(),
+      executor::MemoryTypes{run.train.compute, run.train.master}, sharding(run));
+}
+
 std::unique_ptr<executor::RankState> make_rank_state(const config::RunConfig& run, const Layout& layout, int rank,
                                                      const RankPlugins& plugins, const Programs& programs,
-                                                     std::size_t pipeline) {
+                                                     std::size_t pipeline,
+                                                     std::shared_ptr<const executor::ModelDescription> described) {
   const schedule::Program &evaluation = programs.evaluation.at(pipeline),
                           &training = run.evaluates ? evaluation : programs.training.at(pipeline);
   const Model& model = plugins.model();
@@ -267,17 +278,18 @@ std::unique_ptr<executor::RankState> make_rank_state(const config::RunConfig& ru
                                       .recompute = recompute_of(run, model, context, training, programs,
                                                                 hosts_inputs(run, plugins.kernels().device_kind())),
                                       .sharding = sharding(run),
-                                      .offload_buffer_bytes = offloads ? run.memory.offload_buffer_bytes : 0};
+                                      .offload_buffer_bytes = offloads ? run.memory.offload_buffer_bytes : 0,
+                                      .described = std::move(described)};
   return std::make_unique<executor::RankState>(request, training, evaluation);
 }
 
 Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
-                         const Programs& programs)
+                         const Programs& programs, std::shared_ptr<const executor::ModelDescription> described)
     : training((run.evaluates ? programs.evaluation : programs.training)
                    .at(static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))),
       evaluation(programs.evaluation.at(static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))),
       state(make_rank_state(run, layout, rank, plugins, programs,
-                            static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)))),
+                            static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)), std::move(described))),
       split_(split_of(run, plugins.model())) {}
 
 executor::TrainedStages Preparation::trained() const {

@@ -79,14 +79,21 @@ executor::GenerateRequest sample_request(const config::RunConfig& run, const Lay
                                          const RankPlugins& plugins, const executor::TrainedStages& trained,
                                          std::int64_t positions);
 
-/// The state of a rank, without memory. Where Programs::chosen is empty, blocks with "optimal" keep everything.
+/// The model, for the states of the pipeline ranks that have the other coordinates of `rank`.
+std::shared_ptr<const executor::ModelDescription> describe_model(const config::RunConfig& run, const Layout& layout,
+                                                                 int rank, const RankPlugins& plugins,
+                                                                 const Programs& programs);
+
+/// The state of a rank, without memory. `described`: see RankRequest. Where Programs::chosen is empty, blocks with
+/// "optimal" keep everything.
 std::unique_ptr<executor::RankState> make_rank_state(const config::RunConfig& run, const Layout& layout, int rank,
                                                      const RankPlugins& plugins, const Programs& programs,
-                                                     std::size_t pipeline);
+                                                     std::size_t pipeline,
+                                                     std::shared_ptr<const executor::ModelDescription> described = {});
 
 struct Preparation {
   Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
-              const Programs& programs);
+              const Programs& programs, std::shared_ptr<const executor::ModelDescription> described = {});
 
   const schedule::Program& training; // the same as `evaluation` if the run does not train
   const schedule::Program& evaluation;

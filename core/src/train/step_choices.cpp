@@ -19,6 +19,7 @@
 #include "report/units.hpp"
 #include "train/listed_parts.hpp"
 #include "train/memory_ranks.hpp"
+#include "train/model_descriptions.hpp"
 #include "triax/cheap_recompute.hpp"
 
 namespace triax::train {
@@ -193,9 +194,9 @@ class Choices {
   }
 
   /// The memory of the rank beside these blocks: that of the rank if they keep everything.
-  void add_others(cost::StepProblem& problem, std::size_t pipeline, int rank) const {
-    const std::unique_ptr<executor::RankState> state =
-        make_rank_state(run_, layout_, rank, plugins_, programs_, pipeline);
+  void add_others(cost::StepProblem& problem, std::size_t pipeline, int rank) {
+    const std::unique_ptr<executor::RankState> state = make_rank_state(
+        run_, layout_, rank, plugins_, programs_, pipeline, descriptions_.of(rank, run_, layout_, plugins_, programs_));
     for (const executor::RankMemory::Row& row : state->memory({}))
       if (std::string_view(row.what) == "activations" && row.kind == MemoryKind::device)
         problem.fixed = static_cast<std::int64_t>(row.bytes);
@@ -231,6 +232,7 @@ class Choices {
   const executor::LayerRange blocks_;
   const std::vector<executor::StageLayers> split_;
   const std::vector<int> kinds_;
+  ModelDescriptions descriptions_;
   double unit_s_ = 0; // of the times of steps; 0: no block of the rank has set it
 };
 

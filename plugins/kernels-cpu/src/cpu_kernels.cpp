@@ -93,12 +93,6 @@ const TensorView& data_of(const XentBwd& args) {
 const TensorView& data_of(const SumSquares& args) {
   return args.x;
 }
-const TensorView& data_of(const Scale& args) {
-  return args.x;
-}
-const TensorView& data_of(const Nonfinite& args) {
-  return args.x;
-}
 // Master, gradient and state have one type; the working copy may have another.
 const TensorView& data_of(const AdamW& args) {
   return args.working.empty() ? args.master : args.working;
@@ -216,7 +210,7 @@ void CpuKernels::run_as(const Args& args, const OpContext& context) {
   for (const auto& [narrow, f32] : views.stores()) convert(narrow, f32);
 }
 
-// In 16 bits, activations and norms read what the operation has rounded, so that they can be repeated (clause K58).
+// In 16 bits, activations and norms read what the operation has rounded, so that they can be repeated (clause K56).
 void CpuKernels::run_linear(const LinearFwd& args, const OpContext& context) {
   if (args.act == Activation::none || !is_half(args.x.dtype())) return run_as(args, context);
   run_as(LinearFwd{.y = args.z, .x = args.x, .w = args.w, .bias = args.bias}, context);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Norms, and reductions over whole tensors.
-#include <atomic>
-
 #include "cpu_kernels.hpp"
 
 namespace triax::kernels_cpu {
@@ -73,20 +71,6 @@ void CpuKernels::do_sum_squares(const SumSquares& args, const OpContext& context
   double total = 0;
   for (std::int64_t block = 0; block < blocks_of(elements); ++block) total += sums[block];
   *args.out.as<double>() = total;
-}
-
-void CpuKernels::do_scale(const Scale& args, const OpContext&) {
-  const float factor = *args.factor.as<const float>();
-  by_elements(args.x.elements(),
-              [&](std::int64_t begin, std::int64_t n) { loops_.scale(args.x.as<float>() + begin, factor, n); });
-}
-
-void CpuKernels::do_nonfinite(const Nonfinite& args, const OpContext&) {
-  std::atomic<std::int64_t> count{0};
-  by_elements(args.x.elements(), [&](std::int64_t begin, std::int64_t n) {
-    count.fetch_add(loops_.nonfinite(args.x.as<const float>() + begin, n), std::memory_order_relaxed);
-  });
-  *args.count.as<std::int32_t>() += static_cast<std::int32_t>(count.load(std::memory_order_relaxed));
 }
 
 } // namespace triax::kernels_cpu

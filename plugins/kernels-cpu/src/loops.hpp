@@ -101,7 +101,6 @@ struct Loops {
   void (*norm_bwd_weight)(float* dweight, float* dbias, const float* dy, const float* x, const float* mean,
                           const float* rstd, std::int64_t rows, std::int64_t stride, std::int64_t n);
   double (*sum_squares)(const float* x, std::int64_t n);
-  std::int64_t (*nonfinite)(const float* x, std::int64_t n);
 
   // One row of `keys` scores, of which only the first `seen` count.
   /// Returns the log of the sum of exponentials.

@@ -99,12 +99,6 @@ XentBwd upcast(const XentBwd& args, UpcastViews& to) {
 SumSquares upcast(const SumSquares& args, UpcastViews& to) {
   return {args.out, to.read(args.x)};
 }
-Scale upcast(const Scale& args, UpcastViews& to) {
-  return {to.update(args.x), args.factor};
-}
-Nonfinite upcast(const Nonfinite& args, UpcastViews& to) {
-  return {args.count, to.read(args.x)};
-}
 StepControl upcast(const StepControl& args, UpcastViews&) {
   return args;
 }

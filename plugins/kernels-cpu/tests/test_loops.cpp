@@ -117,10 +117,8 @@ TEST_P(LoopsTest, NanAndInfinityStayVisible) {
     EXPECT_FALSE(std::isnan(y[static_cast<std::size_t>(at == 0 ? 1 : 0)]));
     EXPECT_TRUE(std::isnan(loops_.sum_squares(x.data(), n)));
     EXPECT_TRUE(std::isnan(loops_.sum_exp(x.data(), loops_.row_max(x.data(), n), n)));
-    EXPECT_EQ(loops_.nonfinite(x.data(), n), 1);
     x[static_cast<std::size_t>(at)] = kInfinity;
     EXPECT_EQ(loops_.row_max(x.data(), n), kInfinity);
-    EXPECT_EQ(loops_.nonfinite(x.data(), n), 1);
     EXPECT_EQ(loops_.sum_squares(x.data(), n), std::numeric_limits<double>::infinity());
   }
 }

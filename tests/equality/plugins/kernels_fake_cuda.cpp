@@ -51,8 +51,6 @@ VIEWS(XentSums, &Of::sum_exp, &Of::target_logit, &Of::logits, &Of::max, &Of::tar
 VIEWS(XentLoss, &Of::loss, &Of::sum_exp, &Of::target_logit)
 VIEWS(XentBwd, &Of::logits, &Of::max, &Of::sum_exp, &Of::targets)
 VIEWS(SumSquares, &Of::out, &Of::x)
-VIEWS(Scale, &Of::x, &Of::factor)
-VIEWS(Nonfinite, &Of::count, &Of::x)
 VIEWS(StepControl, &Of::squares, &Of::order, &Of::losses)
 VIEWS(AdamW, &Of::master, &Of::gradient, &Of::m, &Of::v, &Of::working)
 VIEWS(Sgd, &Of::master, &Of::gradient, &Of::velocity, &Of::working)

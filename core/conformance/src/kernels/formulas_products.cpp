@@ -117,11 +117,6 @@ void compute(const Add& args) {
   for (std::int64_t i = 0; i < args.y.elements(); ++i) element(args.y, i) = element(args.a, i) + element(args.b, i);
 }
 
-void compute(const Scale& args) {
-  const double factor = static_cast<double>(*args.factor.as<const float>());
-  for (std::int64_t i = 0; i < args.x.elements(); ++i) element(args.x, i) *= factor;
-}
-
 void compute(const Dropout& args) {
   const TensorView& x = args.x;
   if (x.rank() < 4) {

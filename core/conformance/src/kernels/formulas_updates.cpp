@@ -36,11 +36,6 @@ void compute(const SumSquares& args) {
   element(args.out, 0) = sum;
 }
 
-void compute(const Nonfinite& args) {
-  for (std::int64_t i = 0; i < args.x.elements(); ++i)
-    if (!std::isfinite(element(args.x, i))) ++*args.count.as<std::int32_t>();
-}
-
 void compute(const StepControl& args) {
   TRIAX_REQUIRE(args.scalars != nullptr, "step_control: the scalars of the step are missing; set StepControl::scalars");
   double sum = 0;

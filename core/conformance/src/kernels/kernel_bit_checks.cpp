@@ -63,7 +63,6 @@ bool is_elementwise(Op op) {
     case Op::act_bwd:
     case Op::rope:
     case Op::embed_fwd:
-    case Op::scale:
     case Op::adamw:
     case Op::sgd:
     case Op::bias_dropout_add:
@@ -212,7 +211,7 @@ constexpr KernelCheck kKernelBitChecks[] = {
     {"Bits.OfAnElementAreEqualAnywhere", "K17", unless_computes, elements_have_their_bits_anywhere},
     {"Bits.AreEqualWithEveryNumberOfThreads", "K18", unless_threads, threads_give_equal_bits},
     {"Stream.OrderIsKept", "K19", unless_on_device, streams_keep_their_order},
-    {"Bits.AreRepeatedByPrimitives", "K58", unless_repeats, primitives_repeat_fused_operations},
+    {"Bits.AreRepeatedByPrimitives", "K56", unless_repeats, primitives_repeat_fused_operations},
 };
 
 } // namespace

@@ -111,7 +111,7 @@ KernelAnswers ask_kernels(KernelSet& kernels, const CallGuard& guard) {
       });
   }
   std::erase_if(out.refused, [&](const auto& refused) { return accepted.contains(refused.first); });
-  out.repeats = ask("repeats", "K58", [&] { return has_repeats(kernels, out.types); });
+  out.repeats = ask("repeats", "K56", [&] { return has_repeats(kernels, out.types); });
   return out;
 }
 

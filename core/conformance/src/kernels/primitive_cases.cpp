@@ -77,10 +77,6 @@ void add_elementwise(CaseList& list) {
     list.add("act_bwd/silu_mul " + size, {in("x", wide), in("dy", shape), out("dx", wide)}, [](V v, Use use) {
       use(ActBwd{Activation::silu_mul, v["dx"], v["dy"], v["x"]});
     });
-    list.add("scale/" + size, {in_out("x", shape), own("factor", Role::in, DType::f32, {1}, {0.375})},
-             [](V v, Use use) {
-               use(Scale{v["x"], v["factor"]});
-             });
     list.add("sum_squares/" + size, {in("x", shape), own("out", Role::out, DType::f64, {1})}, [](V v, Use use) {
       use(SumSquares{v["out"], v["x"]});
     });
@@ -106,12 +102,6 @@ void add_elementwise(CaseList& list) {
   });
   list.add("act_bwd/gelu far out", {gelu_tails, in("dy", {3, 40}), out("dx", {3, 40})}, [](V v, Use use) {
     use(ActBwd{Activation::gelu_tanh, v["dx"], v["dy"], v["x"]});
-  });
-  auto holes = in("x", {7});
-  const double infinity = std::numeric_limits<double>::infinity();
-  holes.values = {1, infinity, -infinity, std::numeric_limits<double>::quiet_NaN(), 0, -0.0, 1e-30};
-  list.add("nonfinite/three", {holes, own("count", Role::in_out, DType::i32, {1}, {4})}, [](V v, Use use) {
-    use(Nonfinite{v["count"], v["x"]});
   });
 }
 

@@ -12,7 +12,6 @@ namespace triax::cuda {
 std::size_t scratch_of(const BiasBwd& args);
 std::size_t scratch_of(const NormBwdWeight& args);
 std::size_t scratch_of(const SumSquares& args);
-std::size_t scratch_of(const Nonfinite& args);
 
 /// d *= beta, for a product with K = 0. d may be strided; with beta = 0 it is not read.
 void launch_beta(const TensorView& d, float beta, const OpContext& context);

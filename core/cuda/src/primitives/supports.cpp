@@ -49,8 +49,6 @@ TRIAX_DATA(XentSums, logits)
 TRIAX_DATA(XentLoss, sum_exp)
 TRIAX_DATA(XentBwd, logits)
 TRIAX_DATA(SumSquares, x)
-TRIAX_DATA(Scale, x)
-TRIAX_DATA(Nonfinite, x)
 #undef TRIAX_DATA
 
 template <class Args>
@@ -111,8 +109,6 @@ std::size_t Primitives::scratch_bytes(const OpCall& call) const {
       return scratch_of(call.as<NormBwdWeight>());
     case Op::sum_squares:
       return scratch_of(call.as<SumSquares>());
-    case Op::nonfinite:
-      return scratch_of(call.as<Nonfinite>());
     default:
       return KernelSet::scratch_bytes(call); // asks for its primitives
   }

@@ -33,7 +33,6 @@ const Loops& loops() {
                                 .column_sums = column_sums,
                                 .norm_bwd_weight = norm_bwd_weight,
                                 .sum_squares = sum_squares,
-                                .nonfinite = nonfinite,
                                 .softmax = softmax,
                                 .softmax_from_lse = softmax_from_lse,
                                 .softmax_bwd = softmax_bwd,

@@ -107,13 +107,5 @@ double sum_squares(const float* x, std::int64_t n) {
   return result;
 }
 
-std::int64_t nonfinite(const float* x, std::int64_t n) {
-  Int found{};
-  each(n, [&](auto at) { found -= ((Int)load(x, at) & 0x7F800000) == 0x7F800000; });
-  std::int64_t count = 0;
-  for (int lane = 0; lane < kWidth; ++lane) count += found[lane];
-  return count;
-}
-
 } // namespace
 } // namespace triax::kernels_cpu::TRIAX_LOOPS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conformance suite of kernel sets. Its clauses are K1 to K19 and K58 at the end of triax/kernels.hpp, and K20
-// to K57 at the operations of triax/kernel_ops.hpp. The checks compute small cases on the set's device, and compare
+// The conformance suite of kernel sets. Its clauses are K1 to K19 and K56 at the end of triax/kernels.hpp, and K20
+// to K55 at the operations of triax/kernel_ops.hpp. The checks compute small cases on the set's device, and compare
 // them with the definitions of the operations in double.
 //
 // Threads, blocking, errors: as check.hpp. Ownership: checks keep a copy of the subject.

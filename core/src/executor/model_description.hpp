@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layers of a whole model, for their descriptions, and its parameters. Pipeline ranks of one tensor rank have the
+// same, so that the dry runs of all of them need one.
+//
+// Threads: any, it does not change. Ownership: owns the layers; model and layout must outlive it. Errors: those of the
+// model's layers and of ModelParameters.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "executor/model_parameters.hpp"
+#include "executor/split.hpp"
+#include "schedule/program.hpp"
+#include "triax/model.hpp"
+
+namespace triax::executor {
+
+/// Creates the layers of a stage.
+std::vector<std::unique_ptr<Layer>> make_layers(const Model& model, const LayerContext& context, const StageLayers& of);
+
+class ModelDescription {
+ public:
+  /// `split`: the layers of all stages.
+  ModelDescription(const Model& model, const LayerContext& context, std::span<const StageLayers> split,
+                   const schedule::StageMap& stage_map, const MemoryTypes& types, schedule::Sharding sharding);
+
+  const Layer& layer(int number) const { return *layers_[static_cast<std::size_t>(number)]; }
+  const std::shared_ptr<const ModelParameters>& parameters() const { return parameters_; }
+  /// Throws ModelError if layer `number` of a pipeline rank has other parameters than its description.
+  void check_parameters(int number, const Layer& layer) const;
+
+ private:
+  std::vector<std::unique_ptr<Layer>> layers_;
+  std::shared_ptr<const ModelParameters> parameters_;
+};
+
+} // namespace triax::executor
