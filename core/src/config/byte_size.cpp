@@ -25,7 +25,7 @@ std::optional<double> factor_of(std::string_view unit) {
 
 constexpr double kMaxBytes = 1e18; // kMaxSize
 
-/// Of any size.
+/// Bytes without the limit of kMaxSize.
 std::optional<double> size_of(std::string_view text) {
   double number = 0;
   const char* end = text.data() + text.size();
