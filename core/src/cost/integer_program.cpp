@@ -30,7 +30,7 @@ std::filesystem::path solver_file() {
 
 /// The library stays loaded.
 Solver load_solver(const std::filesystem::path& file) {
-  constexpr const char* kNotLoaded = "the solver of integer programs cannot be loaded";
+  static constexpr const char* kNotLoaded = "the solver of integer programs cannot be loaded";
   const auto last_error = [] {
     const char* const error = dlerror(); // has the file
     return text("{}: {}", kNotLoaded, error ? error : "unknown error");
