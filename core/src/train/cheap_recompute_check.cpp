@@ -11,6 +11,7 @@
 #include "train/listed_parts.hpp"
 #include "train/rank_setup.hpp"
 #include "triax/cheap_recompute.hpp"
+#include "triax/text.hpp"
 
 namespace triax::train {
 
