@@ -150,7 +150,7 @@ A size that is not one:
   triax: --memory must be a size above 0 with a unit (such as 80GiB), got "nanGB"
     see: triax check --help
   [2]
-  triax: --memory must be a size above 0 with a unit (such as 80GiB), got "1e30GB"
+  triax: --memory must be at most 1000 PB, got "1e30GB"
     see: triax check --help
   [2]
   triax: --memory must be a size above 0 with a unit (such as 80GiB), got "80GiBs"

@@ -24,14 +24,14 @@ If the kernel set cannot repeat the operations, no plan has it:
 
   $ elsewhere() { triax plan base.toml --cluster $cluster --gpus 2 --set "plugins.path=[\"$BUILD/tests/train/plugins\"]" --set comm.plugin=comm-processes --set kernels.plugin=kernels-elsewhere "$@"; }
   $ elsewhere --top 1 2>&1 > planned
-  note: no plan has cheap recomputation: activations in f32 cannot be repeated
+  note: no plan has cheap recomputation: kernels.plugin "kernels-elsewhere": activations in f32 cannot be repeated
     use bf16
   $ elsewhere --top 1 --json 2> /dev/null | sed -n '/"unavailable"/,/]/p'
     "unavailable": [
       {
         "setting": "memory.recompute",
         "value": "cheap",
-        "message": "activations in f32 cannot be repeated",
+        "message": "kernels.plugin \"kernels-elsewhere\": activations in f32 cannot be repeated",
         "hint": "use bf16"
       }
     ],

@@ -150,7 +150,7 @@ TEST_F(Acceptance, CheapRecomputationThatTheKernelSetCannotRepeatIsRefused) {
   EXPECT_FALSE(costs.evaluate(cheap));
   for (const Refusals& why : {costs.refusals(cheap), costs.cheap_refusals()}) {
     ASSERT_EQ(why.size(), 1U);
-    EXPECT_EQ(why.front().message, "activations in f32 cannot be repeated");
+    EXPECT_EQ(why.front().message, "kernels.plugin \"kernels-elsewhere\": activations in f32 cannot be repeated");
     EXPECT_EQ(why.front().hint, "use bf16");
   }
   const config::RunConfig bf16 = run({{"kernels.plugin", "kernels-elsewhere"}});

@@ -3,9 +3,11 @@
 // everything, recomputes everything, or recomputes what is cheap.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <random>
@@ -14,6 +16,7 @@
 
 #include "cost/integer_program.hpp"
 #include "cost/step_choice.hpp"
+#include "support/temp_folder.hpp"
 #include "triax/error.hpp"
 
 namespace triax::cost {
@@ -282,6 +285,15 @@ TEST(StepChoice, IsRepeatable) {
   const std::optional<StepChoice> one = choose_steps(problem), other = choose_steps(problem);
   ASSERT_TRUE(one && other);
   EXPECT_EQ(one->blocks, other->blocks);
+}
+
+/// Opening it would block.
+TEST(StepChoice, AFifoIsNoSolver) {
+  const test::TempFolder folder;
+  const std::filesystem::path file = folder / "libtriax_solver.so";
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  EXPECT_EQ(integer_solver_error(file),
+            "the solver of integer programs cannot be loaded: " + file.string() + " is not a regular file");
 }
 
 TEST(StepChoice, WithoutASolverSaysWhatToInstall) {

@@ -55,7 +55,10 @@ TEST(Parameters, EveryRankHasTheModelsOrder) {
     layers.push_back(model.layer(number, LayerContext{layout, 0, 2, 5}));
     numbered.push_back({number, layers.back().get(), number / 2});
   }
-  const executor::Parameters last(numbered, 1, 1, layout, model.tied, {}, 0);
+  const executor::Parameters last(
+      std::make_shared<executor::ModelParameters>(numbered, 1, layout, model.tied, executor::MemoryTypes{},
+                                                  schedule::Sharding::none),
+      1, 0);
   std::vector<std::string> names;
   for (const Parameter& parameter : last.all()) names.push_back(parameter.name);
   EXPECT_EQ(names, (std::vector<std::string>{"first/a", "first/b", "mid/a"}));
@@ -103,7 +106,9 @@ std::vector<executor::Parameters> on_all_ranks(const SampleModel& model, const L
       layers.push_back(model.layer(number, LayerContext{layout, rank, 2, 5}));
       numbered.push_back({number, layers.back().get(), 0});
     }
-    out.emplace_back(numbered, rank, 0, layout, model.tied, executor::MemoryTypes{}, 0, sharding);
+    out.emplace_back(std::make_shared<executor::ModelParameters>(numbered, rank, layout, model.tied,
+                                                                 executor::MemoryTypes{}, sharding),
+                     0, 0);
   }
   return out;
 }

@@ -234,7 +234,10 @@ TEST(Stage, AGeneratingStageHasTheRowsOfACall) {
   const Layout layout = Layout::ptd(1, 1, 1);
   std::vector<executor::ModelParameters::NumberedLayer> numbered;
   stage.for_each_layer([&](int number, const Layer& layer) { numbered.push_back({number, &layer, 0}); });
-  executor::Parameters parameters(numbered, 0, 0, layout, {}, {}, 0);
+  executor::Parameters parameters(
+      std::make_shared<executor::ModelParameters>(numbered, 0, layout, std::span<const Tie>(), executor::MemoryTypes{},
+                                                  schedule::Sharding::none),
+      0, 0);
   const auto device = make_host_device();
   const auto stream = device->make_stream("sample");
   executor::RankMemory memory;

@@ -236,7 +236,7 @@ std::vector<std::vector<train::ChosenBlock>> chosen_within(const TinyRun& run) {
   const Layout layout = train::layout_of(config);
   const train::RankPlugins plugins(config, layout, 0, 1, null_log());
   const Schedule schedule = train::schedule_of(config, plugins, nullptr);
-  train::Programs programs = train::make_programs(config, layout, plugins, schedule);
+  train::Programs programs;
   for (const Refusal& refusal : train::choose_steps(config, layout, plugins, schedule, programs))
     ADD_FAILURE() << refusal.message;
   return programs.chosen;
@@ -386,6 +386,12 @@ TEST(OptimalRecomputeKeys, AreRefusedWithAReason) {
     run.keys["memory.activation_budget"] = text("\"{}\"", size);
     EXPECT_THAT(refusal(), HasSubstr(text("memory.activation_budget = \"{}\" is not a size", size)));
   }
+  for (const char* size : {"1000.1 PB", "1e30 kB"}) {
+    run.keys["memory.activation_budget"] = text("\"{}\"", size);
+    EXPECT_THAT(refusal(), HasSubstr(text("memory.activation_budget = \"{}\" is more than 1000 PB", size)));
+  }
+  run.keys["memory.activation_budget"] = "\"1000 PB\"";
+  EXPECT_EQ(run.config().memory.activation_budget, std::uint64_t{1'000'000'000'000'000'000});
   run.keys["memory.activation_budget"] = "\"2 GiB\"";
   EXPECT_EQ(run.config().memory.activation_budget, std::uint64_t{2} << 30);
   if (cost::integer_solver_error().empty()) return;

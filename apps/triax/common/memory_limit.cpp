@@ -51,6 +51,7 @@ std::string remedy(const config::RunConfig& run, const train::RankPlan& plan, co
 
 std::string is_memory_limit(const std::string& written) {
   if (config::bytes_of(written)) return {};
+  if (config::is_too_large(written)) return text("must be at most {}, got \"{}\"", config::kMaxSize, written);
   return text("must be a size above 0 with a unit (such as 80GiB), got \"{}\"", written);
 }
 

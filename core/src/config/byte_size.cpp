@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 
 namespace triax::config {
@@ -22,10 +23,10 @@ std::optional<double> factor_of(std::string_view unit) {
   return out;
 }
 
-} // namespace
+constexpr double kMaxBytes = 1e18; // kMaxSize
 
-std::optional<std::uint64_t> bytes_of(std::string_view text) {
-  constexpr double kMaxBytes = 1e18;
+/// Bytes without the limit of kMaxSize.
+std::optional<double> size_of(std::string_view text) {
   double number = 0;
   const char* end = text.data() + text.size();
   const auto [unit, error] = std::from_chars(text.data(), end, number);
@@ -33,8 +34,20 @@ std::optional<std::uint64_t> bytes_of(std::string_view text) {
   std::string_view rest(unit, static_cast<std::size_t>(end - unit));
   rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
   const std::optional<double> factor = factor_of(rest);
-  if (!factor || !(number * *factor >= 1) || number * *factor > kMaxBytes) return std::nullopt; // also rejects NaN
-  return static_cast<std::uint64_t>(number * *factor);
+  if (!factor || !(number * *factor >= 1) || !std::isfinite(number)) return std::nullopt; // also rejects NaN
+  return number * *factor;
+}
+
+} // namespace
+
+std::optional<std::uint64_t> bytes_of(std::string_view text) {
+  const std::optional<double> size = size_of(text);
+  if (!size || *size > kMaxBytes) return std::nullopt;
+  return static_cast<std::uint64_t>(*size);
+}
+
+bool is_too_large(std::string_view text) {
+  return size_of(text).value_or(0) > kMaxBytes;
 }
 
 } // namespace triax::config

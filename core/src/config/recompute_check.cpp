@@ -35,6 +35,10 @@ Refusals check_activation_budget(const Values& values, const Listed* of_each) {
                         "memory.recompute = \"optimal\" needs memory.activation_budget")
         .with_hint("write the memory for the activations of a rank, such as \"2GiB\"");
   if (budget->empty() || bytes_of(*budget)) return {};
+  if (is_too_large(*budget))
+    return make_refusal(ErrorCode::kInvalidValue, {"memory.activation_budget"},
+                        "memory.activation_budget = \"{}\" is more than {}", shortened(printable(*budget)), kMaxSize)
+        .with_hint("write at most {}, which is more than any memory", kMaxSize);
   return make_refusal(ErrorCode::kInvalidValue, {"memory.activation_budget"},
                       "memory.activation_budget = \"{}\" is not a size", shortened(printable(*budget)))
       .with_hint("write a number above 0 and a unit, such as 2GiB or 1.5 GB");

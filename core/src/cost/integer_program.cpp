@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <system_error>
 #include <utility>
 
 #include "plugin/loader.hpp"
@@ -22,13 +23,21 @@ struct Solver {
   std::string error{}; // why it is null
 };
 
-/// The library is beside libtriax_core.so, and stays loaded.
-Solver load_solver() {
-  const std::string file = (plugin::core_folder() / "libtriax_solver.so").string();
+/// Beside libtriax_core.so.
+std::filesystem::path solver_file() {
+  return plugin::core_folder() / "libtriax_solver.so";
+}
+
+/// The library stays loaded.
+Solver load_solver(const std::filesystem::path& file) {
+  static constexpr const char* kNotLoaded = "the solver of integer programs cannot be loaded";
   const auto last_error = [] {
     const char* const error = dlerror(); // has the file
-    return text("the solver of integer programs cannot be loaded: {}", error ? error : "unknown error");
+    return text("{}: {}", kNotLoaded, error ? error : "unknown error");
   };
+  std::error_code unknown;                      // then dlopen() says why
+  if (std::filesystem::is_other(file, unknown)) // opening a FIFO would block
+    return {nullptr, text("{}: {} is not a regular file", kNotLoaded, file.string())};
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) return {nullptr, last_error()};
   auto* const solve = reinterpret_cast<Solve*>(dlsym(library, "triax_solve_integer_program"));
@@ -39,7 +48,11 @@ Solver load_solver() {
 } // namespace
 
 std::string integer_solver_error() {
-  return load_solver().error;
+  return integer_solver_error(solver_file());
+}
+
+std::string integer_solver_error(const std::filesystem::path& file) {
+  return load_solver(file).error;
 }
 
 int IntegerProgram::add_binary(std::int64_t cost) {
@@ -61,7 +74,7 @@ void IntegerProgram::limit(std::vector<Term> terms, std::int64_t most) {
 }
 
 IntegerProgram::Solution IntegerProgram::minimize(const Effort& effort) const {
-  const Solver solver = load_solver();
+  const Solver solver = load_solver(solver_file());
   if (!solver.solve) throw Error(solver.error, {}, "install CBC (Debian: coinor-libcbc-dev) and build Triax again");
   // A probe process that CBC ends names the solver, and not the plugin whose costs it was asked for.
   const plugin::CallScope call("the solver of integer programs (CBC)", "its solution", {}, plugin::CallKind::slow_call);

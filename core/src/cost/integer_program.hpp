@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@ namespace triax::cost {
 
 /// Why libtriax_solver.so cannot be loaded; empty if it can.
 std::string integer_solver_error();
+/// The same of this file.
+std::string integer_solver_error(const std::filesystem::path& file);
 
 /// Minimizes a sum of costs under limits. All numbers are integers, so that equal programs have equal solutions.
 class IntegerProgram {

@@ -202,14 +202,14 @@ void GenerateState::load(Device& device, Stream& stream, const WeightSource& sou
   for (const Parameter& parameter : parameters_.all()) {
     const TensorView& working = parameter.working;
     const bool converts = type != working.dtype();
-    const TensorView from(bytes.host > 0 ? host->data() : working.data(), type, parameter.spec->local),
-        on_device(is_host    ? from.data()
-                  : converts ? wide->data()
-                             : working.data(),
-                  type, from.shape());
+    const TensorView from(bytes.host > 0 ? host->data() : working.data(), type, parameter.spec->local);
     std::memset(from.data(), 0, from.bytes());
     source(parameter.name, *parameter.spec, from);
-    if (!is_host) device.upload(on_device, from, stream);
+    TensorView on_device = from;
+    if (!is_host) {
+      on_device = TensorView(converts ? wide->data() : working.data(), type, from.shape());
+      device.upload(on_device, from, stream);
+    }
     if (converts) device.convert(working, on_device, stream);
     device.wait(stream.record(), Deadline::max()); // the next parameter uses the same blocks
   }

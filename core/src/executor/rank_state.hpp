@@ -29,7 +29,8 @@ struct RankRequest {
   std::vector<StageRecompute> recompute{}; // of each stage; empty: blocks keep their stash
   schedule::Sharding sharding = schedule::Sharding::none;
   std::size_t offload_buffer_bytes = 0; // above 0: the optimizer's state is offloaded, with buffers of this size
-  /// Of this tensor rank, from any pipeline rank. Null: the rank describes the layers of others itself.
+  /// The model, described on any pipeline rank of this tensor rank. Null: the rank describes the layers of others
+  /// itself.
   std::shared_ptr<const ModelDescription> described = nullptr;
 };
 

@@ -11,6 +11,7 @@
 #include "train/listed_parts.hpp"
 #include "train/rank_setup.hpp"
 #include "triax/cheap_recompute.hpp"
+#include "triax/text.hpp"
 
 namespace triax::train {
 
@@ -78,7 +79,7 @@ Refusals check_interface(const config::RunConfig& run, Layer& block) {
       [&block](const std::vector<int>& tensors) { return executor::wrong_recomputed_stash(block, tensors); });
 }
 
-/// The block has the interface.
+/// Refusals of the kernel set, whose block has the interface.
 Refusals check_repeats(const config::RunConfig& run, Layer& block, const LayerContext& context,
                        const RankPlugins& plugins) {
   const auto* const limits = find_extension<RepeatLimits>(plugins.kernels());
@@ -86,7 +87,7 @@ Refusals check_repeats(const config::RunConfig& run, Layer& block, const LayerCo
   RepeatQuestions kernels(*limits, run.kernels.name);
   plugin::guarded_call(run.model.name, "recompute",
                        [&] { dry_run(block, *find_extension<CheapRecompute>(block), context, kernels); });
-  return of_kernels(run, kernels.refusals());
+  return kernels.refusals();
 }
 
 } // namespace
@@ -94,8 +95,12 @@ Refusals check_repeats(const config::RunConfig& run, Layer& block, const LayerCo
 Refusals check_cheap_block(const config::RunConfig& run, Layer& block, const LayerContext& context,
                            const RankPlugins& plugins) {
   Refusals out = check_interface(run, block);
-  if (out.empty()) out = check_repeats(run, block, context, plugins);
-  return out;
+  if (!out.empty()) return out;
+  Refusals repeats = check_repeats(run, block, context, plugins);
+  for (Refusal& refusal : repeats) // of_kernels() names the kernel set in those without keys
+    if (!refusal.keys.empty() && !refusal.message.empty())
+      refusal.message = text("kernels.plugin \"{}\": {}", run.kernels.name, refusal.message);
+  return of_kernels(run, repeats);
 }
 
 Refusals check_cheap_recompute(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins) {
@@ -108,7 +113,7 @@ Refusals check_cheap_recompute(const config::RunConfig& run, const Layout& layou
     const std::unique_ptr<Layer> block =
         plugin::guarded_call(run.model.name, "layer", [&] { return model.layer(number, context); });
     if (Refusals wrong = check_interface(run, *block); !wrong.empty()) return wrong;
-    add_once(out, check_repeats(run, *block, context, plugins));
+    add_once(out, of_kernels(run, check_repeats(run, *block, context, plugins)));
   }
   return out;
 }

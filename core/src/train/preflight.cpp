@@ -124,7 +124,7 @@ class Check {
     wrong.add(check_recompute_steps(run_, layout_, *plugins_));
     if (!wrong.empty()) return refuse(wrong);
     if (!run_.eval.sample.empty()) ask_text_sample();
-    Programs programs = make_programs(run_, layout_, *plugins_, schedule);
+    Programs programs;
     if (wrong = choose_steps(run_, layout_, *plugins_, schedule, programs); !wrong.empty()) return refuse(wrong);
     out_.recomputation = recomputation_of(programs);
     out_.balance = balance_of(run_, plugins_->model(), programs.training, device());

@@ -300,7 +300,11 @@ Refusals check_recompute_steps(const config::RunConfig& run, const Layout& layou
 
 Refusals choose_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                       const Schedule& schedule, Programs& programs) {
-  if (!has_choice(run)) return {};
+  if (!has_choice(run)) {
+    programs = make_programs(run, layout, plugins, schedule);
+    return {};
+  }
+  programs = lower_programs(run, layout, plugins, schedule); // verified with the choice
   Refusals wrong = choose(run, layout, plugins, programs, 0, programs.training.size());
   if (wrong.empty()) programs = make_programs(run, layout, plugins, schedule, std::move(programs.chosen));
   return wrong;

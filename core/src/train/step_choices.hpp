@@ -15,9 +15,10 @@ namespace triax::train {
 /// solver. None if no stage has "optimal".
 Refusals check_recompute_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins);
 
-/// Sets Programs::chosen, and lowers `schedule` again with the choice: R is in the programs of stages whose last block
-/// recomputes something. The choice depends on the run, its plugins and the cluster file only, and is made for the
-/// first of the ranks that have the same stages. Refuses a budget that the least choice of a rank exceeds.
+/// Sets `programs` to make_programs() with the choice: R is in the programs of stages whose last block recomputes
+/// something. The choice depends on the run, its plugins and the cluster file only, and is made for the first of the
+/// ranks that have the same stages. Refuses a budget that the least choice of a rank exceeds. Throws what
+/// make_programs() throws.
 Refusals choose_steps(const config::RunConfig& run, const Layout& layout, const RankPlugins& plugins,
                       const Schedule& schedule, Programs& programs);
 
