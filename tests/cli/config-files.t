@@ -66,7 +66,7 @@ An empty file lacks everything:
   run.toml: kernels.plugin is missing
     installed kernel sets: {names}; write plugin = "..." below [kernels]
   run.toml: optimizer.plugin is missing
-    installed optimizers: optim-adamw, optim-lamb, optim-sgd; write plugin = "..." below [optimizer]
+    installed optimizers: optim-adamw, optim-lamb, optim-muon, optim-sgd; write plugin = "..." below [optimizer]
   run.toml: optimizer.lr is missing (learning rate after the warm-up)
     add it below [optimizer]
   run.toml: train.steps is missing (optimizer steps)

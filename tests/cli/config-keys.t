@@ -113,7 +113,7 @@ Keys and plugins that are not given:
   run.toml:1:2: model.sequence is missing (tokens per sample, s)
     add it below [model]
   run.toml:4:2: optimizer.plugin is missing
-    installed optimizers: optim-adamw, optim-lamb, optim-sgd; write plugin = "..." below [optimizer]
+    installed optimizers: optim-adamw, optim-lamb, optim-muon, optim-sgd; write plugin = "..." below [optimizer]
   run.toml:4:2: optimizer.lr is missing (learning rate after the warm-up)
     add it below [optimizer]
   run.toml:6:2: schedule.plugin is missing

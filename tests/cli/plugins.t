@@ -54,9 +54,9 @@ Plugins that do not exist:
     correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   run.toml:9:10: kernels.plugin "kernels/mine.so" is not a valid name
     write only the name, such as sched-gpipe; folders to search belong in plugins.path
-  run.toml:11:10: optimizer.plugin "optim-lion" was not found; did you mean "optim-lamb"?
+  run.toml:11:10: optimizer.plugin "optim-lion" was not found; did you mean "optim-muon" or "optim-lamb"?
     looked in: {plugins}
-    installed optimizers: optim-adamw, optim-lamb, optim-sgd
+    installed optimizers: optim-adamw, optim-lamb, optim-muon, optim-sgd
     correct the name, or name the plugin's folder with plugins.path or TRIAX_PLUGIN_PATH
   [2]
 
@@ -85,7 +85,7 @@ Plugins of other kinds:
   run.toml:9:10: kernels.plugin "comm-local" is a communicator, not a kernel set
     installed kernel sets: {names}
   run.toml:11:10: optimizer.plugin "model-gpt" is a model, not an optimizer
-    installed optimizers: optim-adamw, optim-lamb, optim-sgd
+    installed optimizers: optim-adamw, optim-lamb, optim-muon, optim-sgd
   [2]
 
 A model as scheduler:

@@ -166,6 +166,18 @@ TEST(RoundingOfTrustRatios, TenStepsOfLamb) {
                      {.optimizer = "optim-lamb", .lr = 1e-3, .dropout = 0, .steps = 10, .same_samples = true});
 }
 
+/// Its products are those of the kernel set. Its update is as large as that of AdamW, and does not shrink with the
+/// gradient.
+TEST(RoundingOfMatrices, TenStepsOfMuon) {
+  for (const char* model : {"model-gpt", "model-llama"}) {
+    SCOPED_TRACE(model);
+    const std::vector<Case> cases = rounding_cases("kernels-cpu");
+    expect_close_steps(
+        cases, on_one_rank(cases.front()),
+        {.model = model, .optimizer = "optim-muon", .lr = 1e-3, .dropout = 0, .steps = 10, .same_samples = true});
+  }
+}
+
 class Rounding16 : public testing::TestWithParam<const char*> {}; // of each model
 
 /// In 16 bits the order of sums changes the last bit of some results. The allowed difference is measured: the distance

@@ -154,6 +154,7 @@ TEST(Parameters, AShardSaysWhereItBegins) {
         EXPECT_EQ(shards[i].master.elements(), divides ? parameter.owned.count : parameter.spec->local.elements());
         EXPECT_EQ(shards[i].group, "data");
         EXPECT_EQ(shards[i].members, 4);
+        EXPECT_EQ(shards[i].sharded, divides) << data; // on ranks that own all elements, too
         EXPECT_EQ(shards[i].owned_first, parameter.owned.first);
         EXPECT_EQ(shards[i].owned(shards[i].master).elements(), parameter.owned.count); // with every sharding
       }

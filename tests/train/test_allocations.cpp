@@ -54,7 +54,7 @@ TEST(SteadyState, TheHookCounts) {
 
 TEST(SteadyState, AllocatesNothing) {
   for (const char* kernels : {"\"kernels-reference\"", "\"kernels-cpu\""})
-    for (const char* optimizer : {"\"optim-adamw\"", "\"optim-lamb\"", "\"optim-sgd\""}) {
+    for (const char* optimizer : {"\"optim-adamw\"", "\"optim-lamb\"", "\"optim-muon\"", "\"optim-sgd\""}) {
       test::TinyRun run;
       run.keys["kernels.plugin"] = kernels;
       run.keys["optimizer.plugin"] = optimizer;

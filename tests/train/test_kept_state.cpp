@@ -153,5 +153,32 @@ TEST(OptimizerShards, AddOverDataRanksTheValuesOfWholeParameters) {
   expect_near(one, saved_by(run, 3));
 }
 
+/// optim-muon: the update of a matrix is that of the global one. In model-gpt, the three parts of qkv are cut by rows
+/// and the projections by columns; model-llama has gated and grouped matrices.
+TEST(OptimizerShards, AreEnoughForUpdatesOfWholeMatrices) {
+  for (const bool is_llama : {false, true}) {
+    TinyRun run;
+    if (is_llama) run.use_llama(2);
+    run.keys["train.precision"] = "\"fp64\"";
+    run.keys["model.layers"] = "4";
+    run.keys["optimizer.plugin"] = "\"optim-muon\"";
+    const Saved one = saved_by(run, 3);
+    run.keys["parallel.data"] = "2";
+    for (const char* tensor : {"1", "2"}) {
+      run.keys["parallel.tensor"] = tensor;
+      run.keys["parallel.pipeline"] = "1";
+      run.keys["optimizer.shard"] = "\"none\"";
+      const Saved whole = saved_by(run, 3);
+      expect_near(one, whole);
+      for (const char* shard : {"states", "gradients", "parameters"}) {
+        run.keys["optimizer.shard"] = text("\"{}\"", shard);
+        EXPECT_EQ(saved_by(run, 3), whole) << shard << ", tensor size " << tensor;
+      }
+      run.keys["parallel.pipeline"] = "2";
+      EXPECT_EQ(saved_by(run, 3), whole) << "steps of one stage at a time change no bit";
+    }
+  }
+}
+
 } // namespace
 } // namespace triax

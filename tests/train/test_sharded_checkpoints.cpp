@@ -55,15 +55,27 @@ TEST_F(ShardedCheckpoints, ContinueUnderAnySharding) {
   EXPECT_EQ(result_.eval_loss, loss);
 }
 
-/// optim-lamb needs values of whole parameters.
-TEST_F(ShardedCheckpoints, OfTrustRatiosContinueUnderAnySharding) {
-  run_.keys["optimizer.plugin"] = "\"optim-lamb\"";
-  ASSERT_THAT(train({1, 1, 2}, 8, "unstopped"), IsEmpty());
-  ASSERT_THAT(train(sharded({1, 1, 2}), 2), IsEmpty());
-  ASSERT_THAT(train(sharded({2, 1, 2}, "gradients"), 4), IsEmpty());
-  ASSERT_THAT(train({1, 1, 2}, 6), IsEmpty());
-  ASSERT_THAT(train(sharded({1, 1, 2}, "parameters"), 8), IsEmpty());
-  EXPECT_TRUE(content("run", 8) == content("unstopped", 8));
+/// optim-lamb needs values of whole parameters, and optim-muon whole matrices.
+TEST_F(ShardedCheckpoints, OfUpdatesOfWholeParametersContinueUnderAnySharding) {
+  for (const std::string optimizer : {"optim-lamb", "optim-muon"}) {
+    SCOPED_TRACE(optimizer);
+    const std::string unstopped = optimizer + "-unstopped", continued = optimizer + "-continued";
+    run_.keys["optimizer.plugin"] = text("\"{}\"", optimizer);
+    ASSERT_THAT(train({1, 1, 2}, 8, unstopped), IsEmpty());
+    ASSERT_THAT(train(sharded({1, 1, 2}), 2, continued), IsEmpty());
+    ASSERT_THAT(train(sharded({2, 1, 2}, "gradients"), 4, continued), IsEmpty());
+    ASSERT_THAT(train({1, 1, 2}, 6, continued), IsEmpty());
+    ASSERT_THAT(train(sharded({1, 1, 2}, "parameters"), 8, continued), IsEmpty());
+    EXPECT_TRUE(content(continued, 8) == content(unstopped, 8));
+  }
+}
+
+/// Of optim-muon, whose matrices other tensor ranks have other parts of.
+TEST_F(ShardedCheckpoints, OfMatricesContinueOnOtherRanks) {
+  run_.keys["optimizer.plugin"] = "\"optim-muon\"";
+  ASSERT_THAT(train(sharded({1, 1, 4}), 4), IsEmpty());
+  ASSERT_THAT(train(sharded({1, 2, 2}, "parameters"), 6), IsEmpty());
+  ASSERT_THAT(train({1, 1, 1}, 8), IsEmpty());
 }
 
 /// Loads under other data and tensor sizes too.

@@ -142,6 +142,21 @@ const std::vector<Divided>& divided_runs() {
         {"optimizer.plugin", "\"optim-lamb\""},
         {"train.precision", "\"bf16\""},
         {"kernels.plugin", "\"kernels-cpu\""}}},
+      {"d3_muon", {{"parallel.data", "3"}, {"batch.global", "6"}, {"optimizer.plugin", "\"optim-muon\""}}},
+      {"t2_d2_sequence_muon",
+       {{"parallel.data", "2"},
+        {"parallel.tensor", "2"},
+        {"parallel.sequence", "true"},
+        {"optimizer.plugin", "\"optim-muon\""},
+        {"train.precision", "\"bf16\""},
+        {"kernels.plugin", "\"kernels-cpu\""}}},
+      {"p2_v2_d2_muon",
+       {{"parallel.data", "2"},
+        {"parallel.pipeline", "2"},
+        {"parallel.chunks", "2"},
+        {"model.layers", "4"},
+        {"optimizer.plugin", "\"optim-muon\""},
+        {"schedule.plugin", "\"sched-interleaved\""}}},
       {"p2_v2_d2_lamb",
        {{"parallel.data", "2"},
         {"parallel.pipeline", "2"},
@@ -358,6 +373,12 @@ TEST_F(ShardingPlan, IsWhatRanksTakeAndSend) {
 /// optim-lamb adds squares over data ranks, and over tensor ranks.
 TEST_F(ShardingPlan, OfTrustRatiosIsWhatRanksTakeAndSend) {
   run_.keys["optimizer.plugin"] = "\"optim-lamb\"";
+  for (const char* shard : {"none", "states", "gradients", "parameters"}) expect_planned(shard);
+}
+
+/// optim-muon adds Gram matrices over tensor ranks, and gathers parts over data ranks.
+TEST_F(ShardingPlan, OfMatricesIsWhatRanksTakeAndSend) {
+  run_.keys["optimizer.plugin"] = "\"optim-muon\"";
   for (const char* shard : {"none", "states", "gradients", "parameters"}) expect_planned(shard);
 }
 

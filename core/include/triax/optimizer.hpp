@@ -57,6 +57,7 @@ struct ParameterShard {
     const std::int64_t begin = owned_first - first;
     return view.slice(0, begin, begin + owned_elements);
   }
+  bool sharded = false; // the views have the owned elements only, on all ranks of the group (`optimizer.shard`)
   /// @}
 };
 

@@ -65,7 +65,8 @@ std::vector<ParameterShard> Parameters::shards(int first_layer, int end_layer) c
                    .group = reductions()[parameter.reduction].group,
                    .members = parameter.members,
                    .owned_first = owned.first,
-                   .owned_elements = owned.count});
+                   .owned_elements = owned.count,
+                   .sharded = parameter.sharded});
   }
   return out;
 }
