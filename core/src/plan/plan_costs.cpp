@@ -228,12 +228,12 @@ PlanTime PlanCosts::simulated(const TrainingPlan& plan, const StageSums& sums) {
   return out;
 }
 
-/// Weights, gradients and optimizer state, without padding. A rank needs whole gradients, and whole weights, of at
-/// least one of its stages.
+/// Weights, gradients and optimizer state, without padding. Offloaded state may be in other memory. A rank needs whole
+/// gradients, and whole weights, of at least one of its stages.
 double PlanCosts::state_bytes(const TrainingPlan& plan, double parameters, double stage_parameters) const {
   const double master = bytes_of_type(request_.run.train.master), compute = bytes_of_type(request_.run.train.compute);
   const bool has_masters = request_.run.train.master != request_.run.train.compute; // beside the working weights
-  const bool in_memory = request_.run.memory.offload != "disk";
+  const bool in_memory = request_.run.memory.offload == "none";
   const double states = in_memory ? master * (static_cast<double>(optimizer_.state.size()) + (has_masters ? 1 : 0)) : 0;
   const double divisor = shards(plan) ? plan.data : 1;
   const double whole = std::max(stage_parameters, parameters / divisor);

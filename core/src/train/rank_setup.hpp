@@ -91,6 +91,9 @@ std::unique_ptr<executor::RankState> make_rank_state(const config::RunConfig& ru
                                                      std::size_t pipeline,
                                                      std::shared_ptr<const executor::ModelDescription> described = {});
 
+/// Throws Error with the kernel set if it does not support an operation of the plan.
+void require_supported(const config::RunConfig& run, const executor::Plan& plan);
+
 struct Preparation {
   Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
               const Programs& programs, std::shared_ptr<const executor::ModelDescription> described = {});
@@ -99,6 +102,8 @@ struct Preparation {
   const schedule::Program& evaluation;
   std::unique_ptr<executor::RankState> state;
   executor::TrainedStages trained() const;
+  /// The dry run of the state.
+  executor::Plan plan(const Layout& layout, int rank, const RankPlugins& plugins, const Programs& programs) const;
 
  private:
   std::vector<executor::StageLayers> split_;
