@@ -73,7 +73,7 @@ class OffloadedState {
     if (stream_) stream_->finish(device, deadline);
   }
   /// @}
-  /// What computes the calls; null: the kernel set of the rank.
+  /// The kernel set that computes the calls; null: that of the rank.
   const HostKernels* host() const { return host_ ? &*host_ : nullptr; }
   /// Between device and host: in a step, and in all steps since start().
   /// @{

@@ -13,8 +13,8 @@ constexpr const char* kKey = "memory.offload_kernels";
 
 plugin::Instance<KernelSet> make_host_kernels(const config::RunConfig& run, const Layout& layout, int rank, int threads,
                                               Log& log) {
-  const config::PluginChoice& choice = run.memory.host_kernels.value();
-  if (!choice.library) return make_uninstalled_kernels();
+  if (!run.memory.host_kernels) return make_uninstalled_kernels(); // a run of which only the schedule is read
+  const config::PluginChoice& choice = *run.memory.host_kernels;
   return call_plugin("create", choice.name.c_str(), [&] {
     return plugin::create<KernelSet>(*choice.library, PluginContext{choice.options, log, layout, rank, threads},
                                      choice.folders);
@@ -62,8 +62,8 @@ Refusals HostKernelSet::refusals(const config::RunConfig& run, const OptimizerTr
                          run.optimizer.name)
                 .with_hint("use an optimizer that updates each element alone, such as optim-adamw, or leave "
                            "memory.offload out and use optimizer.shard"));
-  const config::PluginChoice& choice = run.memory.host_kernels.value();
-  if (!choice.library) return out;
+  if (!run.memory.host_kernels) return out;
+  const config::PluginChoice& choice = *run.memory.host_kernels;
   if (kernels_->device_kind() != DeviceKind::host || !kernels_->computes())
     out.add(make_refusal(ErrorCode::kUnsupported, {kKey},
                          "{} = \"{}\" does not compute on the CPU, so it cannot update the weights on the host", kKey,
@@ -87,7 +87,6 @@ executor::HostKernels HostKernelSet::start(const config::RunConfig& run) {
 
 Refusals of_host_kernels(const config::RunConfig& run, Refusals refusals) {
   for (Refusal& refusal : refusals) {
-    if (!refusal.keys.empty()) continue;
     refusal.keys.emplace_back(kKey);
     refusal.message = text("{} = \"{}\": {}", kKey, run.memory.host_kernels->name, refusal.message);
     if (refusal.hint.empty()) refusal.hint = text("choose another {}", kKey);

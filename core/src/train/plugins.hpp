@@ -37,7 +37,7 @@ class RankPlugins {
   /// on their number.
   std::vector<int> stage_rank() const;
   KernelSet& kernels() const { return *kernels_; }
-  /// What updates the weights, if not kernels(); null otherwise.
+  /// The kernel set that updates the weights, if not kernels(); null otherwise.
   HostKernelSet* host() const { return host_.get(); }
   Optimizer& optimizer() const { return *optimizer_; }
   /// Throws Error naming the optimizer if that throws.

@@ -291,9 +291,10 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
                             static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)), std::move(described))),
       split_(split_of(run, plugins.model())) {}
 
-void require_supported(const config::RunConfig& run, const executor::Plan& plan) {
+executor::Plan supported_plan(const config::RunConfig& run, executor::Plan plan) {
   if (!plan.refusals.empty()) throw to_error(plan.refusals, run.kernels.name);
   if (!plan.host_refusals.empty()) throw to_error(plan.host_refusals, run.memory.host_kernels->name);
+  return plan;
 }
 
 executor::Plan Preparation::plan(const Layout& layout, int rank, const RankPlugins& plugins,

@@ -91,8 +91,8 @@ std::unique_ptr<executor::RankState> make_rank_state(const config::RunConfig& ru
                                                      std::size_t pipeline,
                                                      std::shared_ptr<const executor::ModelDescription> described = {});
 
-/// Throws Error with the kernel set if it does not support an operation of the plan.
-void require_supported(const config::RunConfig& run, const executor::Plan& plan);
+/// The plan; throws Error with the kernel set if it does not support an operation of it.
+executor::Plan supported_plan(const config::RunConfig& run, executor::Plan plan);
 
 struct Preparation {
   Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,

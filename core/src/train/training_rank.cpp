@@ -85,8 +85,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
       compare_programs(programs.training, number, run.schedule.name, store, deadline_in(join_timeout_s()));
     groups.join(plugins, *device, prepared.state->communicator_axes(layout), store, join_timeout_s(),
                 trace ? &*trace : nullptr);
-    const executor::Plan plan = prepared.plan(layout, number, plugins, programs);
-    require_supported(run, plan);
+    const executor::Plan plan = supported_plan(run, prepared.plan(layout, number, plugins, programs));
     open_offloaded(run, number, plugins, *prepared.state);
     prepared.state->allocate(*device, *stream, plan.scratch);
     if (!run.evaluates) prepared.state->draw_weights(*device, *stream, run.train.seed, threads);
