@@ -69,7 +69,9 @@ HostUpdate::HostUpdate(Device& device, Stream& compute, const HostKernels& host,
       host_(host),
       copies_(device.make_stream("gradients and weights to and from the host")),
       blocks_(blocks),
-      pieces_(std::move(pieces)) {}
+      pieces_(std::move(pieces)) {
+  if (!blocks_.empty()) round_gradients(0, compute_); // loads the code before a program runs, see LazyLoadGuard
+}
 
 std::span<const StagedPiece> HostUpdate::pieces_of(std::size_t block) const {
   const OffloadBlock& of = blocks_[block];
@@ -92,9 +94,14 @@ void HostUpdate::acquire(std::size_t block, Deadline deadline) {
     if (piece.sent.dtype() != piece.received.dtype()) host_.device.convert(piece.received, piece.sent, host_.stream);
 }
 
+void HostUpdate::round_gradients(std::size_t block, Stream& stream) {
+  for (const StagedPiece& piece : pieces_of(block))
+    if (piece.rounded.dtype() != piece.gradient.dtype()) device_.convert(piece.rounded, piece.gradient, stream);
+}
+
 void HostUpdate::request(std::size_t block) {
+  round_gradients(block, *copies_);
   for (const StagedPiece& piece : pieces_of(block)) {
-    if (piece.rounded.dtype() != piece.gradient.dtype()) device_.convert(piece.rounded, piece.gradient, *copies_);
     device_.download(piece.sent, piece.rounded, *copies_);
     traffic_.to_host += piece.sent.bytes();
   }

@@ -76,6 +76,7 @@ class HostUpdate {
 
  private:
   std::span<const StagedPiece> pieces_of(std::size_t block) const;
+  void round_gradients(std::size_t block, Stream& stream);
   void request(std::size_t block);
   void send_weights(std::size_t block);
 
