@@ -65,10 +65,10 @@ constexpr triax_option kOptions[] = {
 
 /// A kernel set that computes on streams' threads, one call at a time.
 struct ComputingHost {
-  std::shared_ptr<KernelSet> set;
   std::unique_ptr<Device> device = make_host_device();
   std::unique_ptr<Stream> stream = device->make_stream("item");
-  std::mutex mutex{};
+  std::shared_ptr<KernelSet> set; // destroyed before its device
+  std::mutex mutex;
 };
 
 class FakeCudaKernels final : public KernelSet {
