@@ -35,7 +35,7 @@ std::uint64_t machine_memory() {
   return bytes;
 }
 
-/// Of each rank: all, or if it computes on a GPU what is pinned on its host.
+/// Bytes of a rank on this machine: all, or if it computes on a GPU those that are pinned on the host.
 std::uint64_t bytes_on_machine(const RankPlan& plan, DeviceKind device) {
   if (device == DeviceKind::host) return plan.bytes();
   std::uint64_t out = 0;
