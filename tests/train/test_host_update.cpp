@@ -59,7 +59,9 @@ TEST_F(HostUpdatePlan, HasTheStateOnTheHost) {
   std::size_t hosted = 0;
   for (const train::MemoryRow& row : planned.plans.front().memory) {
     if (row.what == "optimizer state" && row.is_on_host) hosted = row.bytes;
-    if (row.what == "weights" || (row.what == "optimizer state" && !row.is_on_host)) EXPECT_EQ(row.bytes, 0u);
+    if (row.what == "weights" || (row.what == "optimizer state" && !row.is_on_host)) {
+      EXPECT_EQ(row.bytes, 0u) << row.what;
+    }
     EXPECT_NE(row.what, "checkpoint staging"); // a checkpoint is written from the state
   }
   EXPECT_GE(hosted, 12 * static_cast<std::size_t>(planned.parameters));

@@ -134,4 +134,4 @@ class FakeCudaKernels final : public KernelSet {
 } // namespace triax::test
 
 TRIAX_PLUGIN(triax::KernelSet, triax::test::FakeCudaKernels, "kernels-fake-cuda", "0.1.0",
-             "the operations of a host on a CUDA device that is none", kOptions)
+             "the operations of a host on a CUDA device that is none", triax::test::kOptions)
