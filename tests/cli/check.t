@@ -46,6 +46,8 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    offload = "none" # default
    offload_path = "" # default
    offload_buffer_bytes = 8388608 # default
+   offload_gradients = "fp32" # default
+   offload_kernels = "kernels-cpu" # default
   [optimizer]
    plugin = "optim-adamw" # base.toml:22:10
    lr = 0.003 # base.toml:23:6

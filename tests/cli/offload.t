@@ -22,6 +22,8 @@ The buffers are a part of the memory, and the state is in files:
       "memory.offload": {
       "memory.offload_path": {
       "memory.offload_buffer_bytes": {
+      "memory.offload_gradients": {
+      "memory.offload_kernels": {
           "offload staging": 423168,
         "offload_file_bytes": 423168
           "offload staging": 423168,
@@ -40,10 +42,36 @@ A folder that cannot have the files, and a device that the state does not reach:
     leave memory.offload out, or use another kernel set
   [2]
 
+A host that updates the weights of a GPU, which is not installed here:
+
+  $ echo "not a library" > kernels-fused.so
+  $ on_gpu='--no-device --set kernels.plugin=kernels-fused --set plugins.path=["."] --set memory.offload=optimizer'
+  $ triax check base.toml $on_gpu --set train.precision=bf16 | grep '^note:'
+  [1]
+  $ triax check base.toml $on_gpu --set train.precision=bf16 --json | grep -o '"optimizer state": 0'
+  "optimizer state": 0
+  $ traffic() { triax check base.toml $on_gpu --set train.precision=bf16 "$@" --json | grep -A2 '"host_traffic"' | grep -o '[0-9]*,*$' | tr -d ',' | tr '\n' ' '; }
+  $ read gradients back <<< $(traffic) && echo $((gradients / back))
+  2
+  $ read gradients back <<< $(traffic --set memory.offload_gradients=bf16) && echo $((gradients / back))
+  1
+  $ triax check base.toml $on_gpu
+  --set: memory.offload = "optimizer": with train.precision = "fp32" layers read the master weights, so these cannot leave the device
+    train.precision = "fp32" is the default
+    use train.precision "bf16" or "fp16", or leave memory.offload out
+  [2]
+  $ triax check base.toml $on_gpu --set train.precision=bf16 --set optimizer.plugin=optim-lamb | head -1
+  --set: memory.offload = "optimizer" updates each element alone, but optimizer.plugin "optim-lamb" needs values of whole parameters, which its ranks would exchange between their devices
+  $ triax check base.toml $on_gpu --set train.precision=bf16 --set memory.offload_kernels=missing | grep -o 'memory.offload_kernels "missing" was not found'
+  memory.offload_kernels "missing" was not found
+
 Keys without effect:
 
   $ triax check base.toml --no-device --set memory.offload=optimizer | grep '^note:'
   note: memory.offload = "optimizer" has no effect with kernels.plugin "kernels-reference": the optimizer's state is in the memory of the host, and its cores update the weights
+  $ triax check base.toml --no-device --set memory.offload_gradients=bf16 --set memory.offload_kernels=kernels-reference | grep '^note:'
+  note: memory.offload_gradients = "bf16" has no effect with memory.offload = "none"
+  note: memory.offload_kernels = "kernels-reference" has no effect with memory.offload = "none"
   $ triax check base.toml --no-device --set memory.offload_path=state --set memory.offload_buffer_bytes=4096 | grep '^note:'
   note: memory.offload_path = "{folder}/state" has no effect with memory.offload = "none"
   note: memory.offload_buffer_bytes = 4096 has no effect with memory.offload = "none"

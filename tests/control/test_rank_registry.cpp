@@ -92,6 +92,17 @@ TEST_F(RankRegistryTest, ThePositionOfARankThatHasLeftIsItsEnd) {
   EXPECT_EQ(ranks[1].position, "step 3, 1B3"); // where it was when rank 2 was lost
 }
 
+TEST_F(RankRegistryTest, ARankThatWaitedBeforeAFailureKeepsThatPosition) {
+  registry.set_position(0, "step 3, 0F1, waiting for all_reduce", after(0), {.waiting_s = 4});
+  registry.set_position(1, "step 3, 0F1, waiting for all_reduce", after(0), {.waiting_s = 0.1});
+  registry.note({2, false, "no memory"}, after(100));
+  registry.set_position(0, "step 3, 0F1", after(200));
+  registry.set_position(1, "step 3, 0F2", after(200));
+  const std::vector<RankStatus> ranks = registry.statuses(after(300));
+  EXPECT_EQ(ranks[0].position, "step 3, 0F1, waiting for all_reduce");
+  EXPECT_EQ(ranks[1].position, "step 3, 0F2");
+}
+
 TEST_F(RankRegistryTest, ARankInALongCallIsNotTheCauseOfAnotherError) {
   registry.set_position(1, "step 3, 1F0", after(0), {.stalled_s = 4});
   registry.note({0, false, "no memory"}, after(0));

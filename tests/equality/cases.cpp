@@ -253,14 +253,15 @@ std::vector<Case> rounding_sample(const std::string& kernels) {
 } // namespace
 
 std::string to_text(const Case& run) {
-  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}{}{}{}{}{}{}{}{}{}", run.pipeline, run.tensor, run.data,
+  return text("p{} t{} d{} v{} b{} m{} l{} {} {}{}{}{}{}{}{}{}{}{}{}{}{}{}", run.pipeline, run.tensor, run.data,
               run.chunks, run.micro, run.microbatches, run.layers, run.scheduler, run.kernels,
               run.split_backward ? ", split backwards" : "", run.group > 0 ? text(", in groups of {}", run.group) : "",
               run.through_file ? ", through a file" : "", run.scatter_gather ? ", scattered" : "",
               run.recompute ? ", recomputed" : "", run.cheap ? ", cheaply recomputed" : "",
               run.partition ? ", partitioned" : "", run.sequence_parallel ? ", divided positions" : "",
               run.shard.empty() ? "" : ", divided " + run.shard, run.split.empty() ? "" : ", split " + run.split,
-              run.offload ? ", offloaded" : "", run.host_inputs ? ", inputs on the host" : "");
+              run.offload ? ", offloaded" : "", run.host_inputs ? ", inputs on the host" : "",
+              run.host_update ? ", updated by the host" : "");
 }
 
 bool all_asked() {

@@ -35,6 +35,7 @@ struct Case {
   std::string split{};            // parallel.split as TOML; empty: not set
   bool offload = false;           // memory.offload = "disk", with the smallest buffers
   bool host_inputs = false;       // memory.offload_activations
+  bool host_update = false;       // memory.offload = "optimizer", with the smallest blocks
 
   int world() const { return pipeline * tensor * data; }
   int stages() const { return pipeline * chunks; }

@@ -27,7 +27,7 @@ namespace triax::equality {
 
 class GpuRun : public ::testing::Test {
  public:
-  /// Whether keys_of() describes the case. GPUs have no offloaded state, and rows come from schedulers only.
+  /// Whether keys_of() describes the case. GPUs have no state in files, and rows come from schedulers only.
   static bool has_keys(const Case& run) {
     return !run.through_file && !run.split_backward && !run.offload && run.split.empty();
   }
@@ -44,6 +44,7 @@ class GpuRun : public ::testing::Test {
     if (run.cheap) out += " memory.recompute=cheap";
     if (run.partition) out += " memory.partition_activations=true";
     if (run.host_inputs) out += " memory.offload_activations=true";
+    if (run.host_update) out += " memory.offload=optimizer memory.offload_buffer_bytes=4096";
     if (!run.shard.empty()) out += " optimizer.shard=" + run.shard;
     return out;
   }

@@ -45,6 +45,12 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
     toml.keys["memory.offload"] = "\"disk\"";
     toml.keys["memory.offload_buffer_bytes"] = "4096";
   }
+  if (run.host_update) {
+    toml.keys["memory.offload"] = "\"optimizer\"";
+    toml.keys["memory.offload_buffer_bytes"] = "4096";
+    if (!training.sent_gradients.empty()) toml.keys["memory.offload_gradients"] = quoted(training.sent_gradients);
+  }
+  if (!training.inner_kernels.empty()) toml.keys["kernels.inner"] = quoted(training.inner_kernels);
   if (run.partition) toml.keys["memory.partition_activations"] = "true";
   if (run.host_inputs) toml.keys["memory.offload_activations"] = "true";
   toml.keys["comm.plugin"] = quoted(training.comm);
@@ -119,6 +125,7 @@ KeptRank train_rank(train::Rank& rank, int steps) {
     kept.skipped.push_back(result.skipped);
     if (result.loss_scale) kept.scales.push_back(*result.loss_scale);
     kept.traffic.push_back(rank.traffic());
+    kept.host_traffic.push_back(rank.host_traffic());
   }
   kept.held_out = rank.evaluate().loss;
   for (const train::RankParameter& parameter : rank.parameters()) {

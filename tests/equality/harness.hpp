@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "equality/cases.hpp"
+#include "executor/host_update.hpp"
 #include "report/step_record.hpp"
 #include "train/preflight.hpp"
 #include "triax/model.hpp"
@@ -33,7 +34,9 @@ struct Training {
   std::string precision = "fp32";
   double initial_scale = 0; // fp16 loss scale, with a hysteresis of 1; 0: neither key is set
   std::string comm = "comm-local";
-  std::string pipeline_comm{}; // of the pipeline axis; empty: the same
+  std::string pipeline_comm{};  // of the pipeline axis; empty: the same
+  std::string inner_kernels{};  // that kernels-fake-cuda computes with; empty: the reference
+  std::string sent_gradients{}; // memory.offload_gradients; empty: not set
   bool cuda_graph = false;
   int steps = 3;
   /// Every step gets the samples of the first, with new numbers and so with other dropout. The loss then has no other
@@ -58,6 +61,7 @@ struct KeptRank {
   double held_out = 0;               // loss on held-out samples at the end
   std::map<std::string, KeptParameter> parameters;
   std::vector<std::vector<report::GroupTraffic>> traffic; // totals after each step
+  std::vector<executor::HostTraffic> host_traffic;        // the same, of optimizer steps
 };
 
 /// The check before such a run.

@@ -63,7 +63,7 @@ const Ranks& expected(Case run, const Training& training) {
   run.group = 0;
   run.through_file = run.scatter_gather = run.recompute = run.cheap = run.partition = run.host_inputs = false;
   run.shard.clear();
-  run.offload = false;
+  run.offload = run.host_update = false;
   run.split.clear();
   const Key key{run.tensor,    run.data,    run.micro,          run.microbatches,
                 run.layers,    run.kernels, training.precision, run.sequence_parallel,

@@ -197,6 +197,27 @@ TEST_F(OnGpus, WithDividedPositionsAndRecomputation) {
   expect_bits({kDividedPositions}, kNccl, kBf16, " train.cuda_graph=true");
 }
 
+/// The host updates with AdamW of kernels-cpu, which rounds otherwise than that of kernels-fused.
+TEST_F(OnGpus, WhereTheHostUpdates) {
+  const std::string keys = kBf16 + std::string(" train.clip_grad=0.5");
+  Case run = kThreeAxes;
+  run.host_update = true;
+  expect_bits({run}, kNccl, keys);
+  run.shard = "states";
+  expect_bits({run}, kNccl, keys);
+  expect_bits(with_cublas({run}), kNccl, kFp16);
+  if (!has_gpus_for(run)) return;
+  Case on_device = run;
+  on_device.host_update = false;
+  const std::vector<nlohmann::json>& host = expected(run, kNccl, keys);
+  const std::vector<nlohmann::json>& device = expected(on_device, kNccl, keys);
+  ASSERT_EQ(host.size(), device.size());
+  for (std::size_t step = 0; step < host.size(); ++step) {
+    if (!host[step].contains("loss")) continue;
+    EXPECT_NEAR(host[step].at("loss").get<double>(), device[step].at("loss").get<double>(), 1e-2) << step;
+  }
+}
+
 /// Copies to and from the host are on a separate stream, also in a captured step.
 TEST_F(OnGpus, WithInputsOfRecomputedBlocksOnTheHost) {
   const Case run{.pipeline = 2,

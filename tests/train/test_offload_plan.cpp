@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <exception>
 #include <fstream>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -31,6 +30,14 @@ using ::testing::IsEmpty;
 
 class OffloadPlan : public test::PreflightTest {
  protected:
+  OffloadPlan() { run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]"; }
+  /// Reasons that name a key of offloaded state.
+  std::vector<std::string> of_offload() {
+    std::vector<std::string> out;
+    for (const Refusal& refusal : plan().refusals)
+      if (refusal.message.find("memory.offload") != std::string::npos) out.push_back(refusal.message);
+    return out;
+  }
   train::Preflight plan() {
     const config::RunConfig config = run_.config();
     return train::preflight(config, train::choose_placement(config), null_log());
@@ -69,19 +76,18 @@ TEST_F(OffloadPlan, HasTheStateInTheFileAndThreeBuffersInMemory) {
 }
 
 TEST_F(OffloadPlan, IsRefusedOnOtherDevicesThanTheHost) {
-  run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
-  const std::map<std::string, std::string> reasons = {{"kernels-elsewhere", "in the memory of the host only"},
-                                                      {"kernels-sim", "does not compute"}};
-  for (const auto& [kernels, reason] : reasons)
-    for (const char* offload : {"disk", "optimizer"}) {
-      run_.keys["kernels.plugin"] = text("\"{}\"", kernels);
-      run_.keys["memory.offload"] = text("\"{}\"", offload);
-      std::vector<std::string> of_offload;
-      for (const Refusal& refusal : plan().refusals)
-        if (refusal.message.find("memory.offload") != std::string::npos) of_offload.push_back(refusal.message);
-      ASSERT_EQ(of_offload.size(), 1u);
-      EXPECT_THAT(of_offload.front(), AllOf(HasSubstr(kernels), HasSubstr(reason)));
-    }
+  struct Refused {
+    const char *kernels, *offload, *reason;
+  };
+  for (const Refused& of :
+       {Refused{"kernels-elsewhere", "disk", "in the memory of the host only"},
+        Refused{"kernels-sim", "disk", "does not compute"}, Refused{"kernels-sim", "optimizer", "does not compute"}}) {
+    run_.keys["kernels.plugin"] = text("\"{}\"", of.kernels);
+    run_.keys["memory.offload"] = text("\"{}\"", of.offload);
+    const std::vector<std::string> reasons = of_offload();
+    ASSERT_EQ(reasons.size(), 1u);
+    EXPECT_THAT(reasons.front(), AllOf(HasSubstr(of.kernels), HasSubstr(of.reason)));
+  }
 }
 
 TEST_F(OffloadPlan, IsRefusedWhereItsFolderCannotHaveTheFiles) {

@@ -47,6 +47,9 @@ Json ranks_json(const std::vector<train::RankPlan>& plans) {
                                      {"activations", activations},
                                      {"comm", comm_json(plan.traffic.at(data))}};
       if (!host.empty()) by_number[plan.ranks[data]]["host_memory_bytes"] = host;
+      if (plan.host_traffic.to_host > 0)
+        by_number[plan.ranks[data]]["host_traffic"] = {{"bytes_to_host", plan.host_traffic.to_host},
+                                                       {"bytes_to_device", plan.host_traffic.to_device}};
       if (plan.offload_bytes > 0) by_number[plan.ranks[data]]["offload_file_bytes"] = plan.offload_bytes;
     }
   }

@@ -116,6 +116,24 @@ std::string offload_line(const CheckReport& report) {
               bytes_text(most.offload_bytes), bytes_text(all), shown(train::offload_folder(*report.loaded.run)));
 }
 
+/// "updates on the host: in a step, rank 0 sends 1.2 MB of gradients to its host, and receives 600 kB of weights; all
+/// ranks: 4.8 MB and 2.4 MB"
+std::string host_update_line(const std::vector<train::RankPlan>& plans) {
+  const auto to_host = [](const train::RankPlan& plan) { return plan.host_traffic.to_host; };
+  const train::RankPlan& most = *std::ranges::max_element(plans, {}, to_host);
+  if (most.host_traffic.to_host == 0) return {};
+  executor::HostTraffic all;
+  for (const train::RankPlan& plan : plans) {
+    all.to_host += plan.ranks.size() * plan.host_traffic.to_host;
+    all.to_device += plan.ranks.size() * plan.host_traffic.to_device;
+  }
+  return text(
+      "updates on the host: in a step, rank {} sends {} of gradients to its host, and receives {} of weights; all "
+      "ranks: {} and {}\n",
+      most.ranks.front(), bytes_text(most.host_traffic.to_host), bytes_text(most.host_traffic.to_device),
+      bytes_text(all.to_host), bytes_text(all.to_device));
+}
+
 /// "communication of a step: a rank sends at most 1.2 MB over tensor (rank 0), 300 kB over pipeline (rank 1); all ranks
 /// send 8 MB"
 std::string communication_line(const std::vector<train::RankPlan>& plans) {
@@ -186,8 +204,8 @@ std::vector<Group> groups_of(const std::vector<train::RankPlan>& plans) {
 } // namespace
 
 std::string summary_text(const CheckReport& report) {
-  return "\n" + memory_lines(report) + offload_line(report) + communication_line(report.preflight.plans) +
-         stage_lines(*report.loaded.run, report.preflight.balance);
+  return "\n" + memory_lines(report) + offload_line(report) + host_update_line(report.preflight.plans) +
+         communication_line(report.preflight.plans) + stage_lines(*report.loaded.run, report.preflight.balance);
 }
 
 std::string groups_text(const train::Preflight& preflight) {

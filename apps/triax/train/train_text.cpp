@@ -13,6 +13,7 @@
 #include "os/scratch_file.hpp"
 #include "os/signal_name.hpp"
 #include "report/units.hpp"
+#include "train/host_kernels.hpp"
 #include "train/offload_file.hpp"
 #include "train/plugins.hpp"
 
@@ -110,13 +111,26 @@ std::vector<std::string> shadowing_notes(const config::RunConfig& run) {
   return out;
 }
 
-/// A run that trains on a device without offloading is refused, so "optimizer" is left on the host only. An evaluation
-/// has no state.
-std::vector<std::string> offload_notes(const config::RunConfig& run) {
+/// Keys of updates on the host, where the kernel set of the run makes them.
+void add_host_update_notes(const config::RunConfig& run, std::vector<std::string>& out) {
+  const config::RunConfig::MemoryKeys& memory = run.memory;
+  const config::RunConfig::MemoryKeys unset;
+  const std::string why = memory.offload == "optimizer" ? text("kernels.plugin \"{}\"", run.kernels.name)
+                                                        : text("memory.offload = \"{}\"", memory.offload);
+  if (memory.offload_gradients != unset.offload_gradients)
+    out.push_back(text("memory.offload_gradients = \"{}\" has no effect with {}", memory.offload_gradients, why));
+  if (memory.offload_kernels != unset.offload_kernels)
+    out.push_back(
+        text("memory.offload_kernels = \"{}\" has no effect with {}", printable_line(memory.offload_kernels), why));
+}
+
+/// An evaluation has no state.
+std::vector<std::string> offload_notes(const config::RunConfig& run, std::optional<DeviceKind> device) {
   const config::RunConfig::MemoryKeys& memory = run.memory;
   std::vector<std::string> out;
   if (run.evaluates) return out;
-  if (memory.offload == "optimizer" && run.kernels.library)
+  const bool host_updates = train::updates_on_host(run, device.value_or(DeviceKind::cuda));
+  if (memory.offload == "optimizer" && !host_updates)
     out.push_back(
         text("memory.offload = \"optimizer\" has no effect with kernels.plugin \"{}\": the optimizer's state is "
              "in the memory of the host, and its cores update the weights",
@@ -129,9 +143,11 @@ std::vector<std::string> offload_notes(const config::RunConfig& run) {
   if (memory.offload != "disk" && !memory.offload_path.empty())
     out.push_back(text("memory.offload_path = \"{}\" has no effect with memory.offload = \"{}\"",
                        printable_line(memory.offload_path.string()), memory.offload));
-  if (memory.offload != "disk" && memory.offload_buffer_bytes != config::RunConfig::MemoryKeys().offload_buffer_bytes)
+  if (memory.offload != "disk" && !host_updates &&
+      memory.offload_buffer_bytes != config::RunConfig::MemoryKeys().offload_buffer_bytes)
     out.push_back(text("memory.offload_buffer_bytes = {} has no effect with memory.offload = \"{}\"",
                        memory.offload_buffer_bytes, memory.offload));
+  if (!host_updates) add_host_update_notes(run, out);
   return out;
 }
 
@@ -209,7 +225,7 @@ std::vector<std::string> notes(const config::RunConfig& run, std::optional<Devic
     out.push_back(text("memory.activation_budget = {} has no effect with memory.recompute = {}",
                        run.values.at("memory.activation_budget"), to_toml(run.memory.recompute)));
   for (const std::string& note : kept_input_notes(run, device)) out.push_back(note);
-  for (const std::string& note : offload_notes(run)) out.push_back(note);
+  for (const std::string& note : offload_notes(run, device)) out.push_back(note);
   return out;
 }
 

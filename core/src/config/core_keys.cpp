@@ -167,8 +167,15 @@ constexpr CoreKey kMemory[] = {
     {option_int("offload_buffer_bytes", "8388608", 4096, kMaxCount,
                 "with offload = \"disk\": size of each of the three buffers through which the state moves to and "
                 "from the file; not used by an optimizer that needs whole parameters: its buffers hold its largest "
-                "parameter"),
+                "parameter; with \"optimizer\" on a GPU: bytes of state that the host updates at a time"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::offload_buffer_bytes>},
+    {option_string("offload_gradients", "fp32", "fp32|bf16",
+                   "with offload = \"optimizer\" on a GPU: the type in which gradients are sent to the host; bf16 "
+                   "sends half as much, and rounds them"),
+     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::offload_gradients>},
+    {option_string("offload_kernels", "kernels-cpu", nullptr,
+                   "with offload = \"optimizer\" on a GPU: the kernel set that updates the weights on the host"),
+     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::offload_kernels>},
 };
 
 constexpr CoreKey kOptimizer[] = {

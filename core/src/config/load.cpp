@@ -50,6 +50,8 @@ RunConfig run_config(const Path& file, Resolved& resolved) {
   run.schedule = std::move(resolved.plugins.at("schedule"));
   run.kernels = std::move(resolved.plugins.at("kernels"));
   run.optimizer = std::move(resolved.plugins.at("optimizer"));
+  if (const auto host = resolved.plugins.find("memory.offload_kernels"); host != resolved.plugins.end())
+    run.memory.host_kernels = std::move(host->second);
   assign(run, resolved.values);
   run.data = {.training = corpora_of(resolved.values, kTraining),
               .validation = corpora_of(resolved.values, kValidation)};

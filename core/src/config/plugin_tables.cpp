@@ -66,33 +66,34 @@ std::vector<std::filesystem::path> PluginFinder::shadowed(const plugin::Library&
 }
 
 const plugin::Library* PluginFinder::find(const CoreTable& table, const std::string& name, const Position& at) {
-  const std::string key = text("{}.plugin \"{}\"", table.name, name);
+  return find(table.kind, text("{}.plugin", table.name), name, at);
+}
+
+const plugin::Library* PluginFinder::find(std::string_view kind, const std::string& key, const std::string& name,
+                                          const Position& at) {
+  const std::string named = text("{} \"{}\"", key, name);
   plugin::Found found;
   try {
-    found = plugin::find(name, folders_, table.kind, choice_);
+    found = plugin::find(name, folders_, kind, choice_);
   } catch (const Error& error) {
-    const std::string whole = text("{}{}", words(table.kind).prefix, name); // "adamw" for optim-adamw
-    const std::string meant = names(table.kind).count(whole) != 0 ? text("; did you mean \"{}\"?", whole) : "";
-    refusals_.add(at, {ErrorCode::kUnknownPlugin,
-                       {text("{}.plugin", table.name)},
-                       text("{}.{}{}", table.name, error.message(), meant),
-                       error.hint()});
+    const std::string whole = text("{}{}", words(kind).prefix, name); // "adamw" for optim-adamw
+    const std::string meant = names(kind).count(whole) != 0 ? text("; did you mean \"{}\"?", whole) : "";
+    std::string message = error.message(); // begins with `plugin "name"`
+    if (message.starts_with("plugin ")) message.erase(0, std::string_view("plugin ").size());
+    refusals_.add(at, {ErrorCode::kUnknownPlugin, {key}, text("{} {}{}", key, message, meant), error.hint()});
     return nullptr;
   }
   try {
     const plugin::Library& library = load(found.file);
     shadowed_[&library] = found.shadowed;
-    const std::string_view kind = library.descriptor->kind;
-    if (kind == table.kind) return &library;
+    const std::string_view is = library.descriptor->kind;
+    if (is == kind) return &library;
     refusals_.add(at, {ErrorCode::kUnknownPlugin,
-                       {text("{}.plugin", table.name)},
-                       text("{} is {}, not {}", key, words(kind).article_name, words(table.kind).article_name),
-                       installed(table.kind)});
+                       {key},
+                       text("{} is {}, not {}", named, words(is).article_name, words(kind).article_name),
+                       installed(kind)});
   } catch (const Error& error) {
-    refusals_.add(at, {ErrorCode::kIncompatible,
-                       {text("{}.plugin", table.name)},
-                       text("{} cannot be used: {}", key, error.what()),
-                       {}});
+    refusals_.add(at, {ErrorCode::kIncompatible, {key}, text("{} cannot be used: {}", named, error.what()), {}});
   }
   return nullptr;
 }

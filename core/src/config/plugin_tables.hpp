@@ -37,6 +37,9 @@ class PluginFinder {
   void probe(const std::vector<std::string>& names);
   /// If `name`, written at `at`, is not a plugin of the table's kind: adds an error to `refusals` and returns null.
   const plugin::Library* find(const CoreTable& table, const std::string& name, const Position& at);
+  /// The same for a plugin of this kind that `key` names.
+  const plugin::Library* find(std::string_view kind, const std::string& key, const std::string& name,
+                              const Position& at);
   /// Files with the plugin's name in later folders of the search path, which are not used.
   std::vector<std::filesystem::path> shadowed(const plugin::Library& library) const;
   const std::vector<plugin::SearchFolder>& folders() const noexcept { return folders_; }

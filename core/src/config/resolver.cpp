@@ -15,6 +15,8 @@ namespace triax::config {
 
 namespace {
 
+constexpr const char* kHostKernels = "memory.offload_kernels";
+
 std::string full_key(const CoreTable& table, const char* key) {
   return text("{}.{}", table.name, key);
 }
@@ -72,6 +74,7 @@ Resolved Resolver::resolve() {
   for (const CoreTable& table : core_tables()) {
     if (!table.inherits || layers_.settings.count(table.name) != 0) resolve_table(table, finder);
   }
+  resolve_host_kernels(finder);
   refuse_unknown_tables();
   return std::move(out_);
 }
@@ -128,6 +131,22 @@ void Resolver::resolve_table(const CoreTable& table, PluginFinder& finder) {
     out_.plugins[table.name] = {table.name,         library->descriptor->name,      library,
                                 std::move(options), inherits ? "comm" : table.name, finder.shadowed(*library),
                                 finder.folders()};
+}
+
+/// Its options have their defaults.
+void Resolver::resolve_host_kernels(PluginFinder& finder) {
+  const auto* const offload = out_.values.find<std::string>("memory.offload");
+  const auto* const name = out_.values.find<std::string>(kHostKernels);
+  if (purpose_ == Purpose::schedule || !offload || *offload != "optimizer" || !name) return;
+  const plugin::Library* const library = finder.find("kernels", kHostKernels, *name, out_.values.at(kHostKernels));
+  if (!library) return;
+  Options options;
+  for (const triax_option& option : library->options) {
+    if (!option.default_value) continue;
+    if (Reading reading = read_default(option); reading.value) options.set(option.name, std::move(*reading.value));
+  }
+  out_.plugins[kHostKernels] = {kHostKernels, library->descriptor->name, library,         std::move(options),
+                                {},           finder.shadowed(*library), finder.folders()};
 }
 
 const plugin::Library* Resolver::plugin_of(const CoreTable& table, PluginFinder& finder) {

@@ -41,6 +41,8 @@ class Resolver {
   };
 
   void resolve_table(const CoreTable& table, PluginFinder& finder);
+  /// memory.offload_kernels, where it is used.
+  void resolve_host_kernels(PluginFinder& finder);
   void resolve_row(const CoreTable& table, const Row& row, Options* options, std::vector<const Row*>& missing);
   const plugin::Library* plugin_of(const CoreTable& table, PluginFinder& finder);
   /// Whether the run can be loaded without the plugin of this table if it is not installed.

@@ -108,6 +108,9 @@ struct RunConfig {
     std::string offload = "none";       // none | optimizer | disk: where the optimizer's state is
     std::filesystem::path offload_path; // folder of files with it; empty: run.dir
     std::uint64_t offload_buffer_bytes = 8388608;
+    std::string offload_gradients = "fp32";      // fp32 | bf16: what a GPU sends to the host that updates
+    std::string offload_kernels = "kernels-cpu"; // name of the kernel set of that host
+    std::optional<PluginChoice> host_kernels;    // this kernel set; only with offload = "optimizer"
     Recompute recompute_of(int stage) const {
       for (const Recompute value : kRecomputes)
         if (name_of(value) == recompute.of(stage)) return value;

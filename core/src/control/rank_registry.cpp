@@ -16,7 +16,8 @@ namespace {
 /// If a rank stopped with an error, the loss of another rank within this time is the cause.
 constexpr std::chrono::seconds kSameEvent{1};
 
-/// A rank without progress for at least this time, in seconds, can be the cause of a timeout of others.
+/// Seconds. A rank without progress for as long can be the cause of a timeout of others, and the position of a rank
+/// that has waited for as long is that of a call.
 constexpr double kMinStall = 1;
 
 double seconds(Clock::duration time) {
@@ -48,10 +49,14 @@ void RankRegistry::add(const Hello& hello, Clock::time_point now) {
   entry.heard = entry.position_time = now;
 }
 
+/// The abort of one rank ends the pending calls of its peers. So a rank that waited before the failure keeps the
+/// position of its last heartbeat, which names the call.
 void RankRegistry::set_position(int rank, std::string position, Clock::time_point now, const Stall& stall) {
-  of(rank).status.position = std::move(position);
-  of(rank).position_time = now;
-  of(rank).stall = stall;
+  Entry& entry = of(rank);
+  if (failure_ && entry.stall.waiting_s >= kMinStall) return;
+  entry.status.position = std::move(position);
+  entry.position_time = now;
+  entry.stall = stall;
 }
 
 /// After a failure, the position is that at the failure. Otherwise its last heartbeat may be older than its end.

@@ -253,7 +253,7 @@ void Executor::run(Walk& walk, ActionId id) {
       if (!walk.search) find_norm(walk, id);
       break;
     case Kind::opt_step:
-      if (!walk.search) step_optimizer(action.stage, id);
+      if (!walk.search) step_optimizer(walk, action.stage, id);
       break;
     case Kind::gather_param:
       if (!walk.search) gather_parameters(parts_.state, action.stage, parts_.groups, parts_.device, parts_.stream, id);
@@ -351,19 +351,31 @@ void Executor::send_request(const Request& request) {
                                      deadline());
 }
 
-void Executor::step_optimizer(int stage, ActionId id) {
-  const StepArgs step{.scalars = parts_.state.values().on_device(),
-                      .weight_decay = settings_.weight_decay,
-                      .groups = parts_.groups,
-                      .scratch = parts_.state.optimizer_scratch(),
-                      .op = {parts_.stream, parts_.state.scratch()},
-                      .action = id};
+StepArgs Executor::step_args(const HostKernels* host, ActionId id) const {
+  const RankState& state = parts_.state;
+  return {.scalars = host ? &state.values().decided() : state.values().on_device(),
+          .weight_decay = settings_.weight_decay,
+          .groups = parts_.groups,
+          .scratch = state.optimizer_scratch(),
+          .op = host ? OpContext{host->stream, state.host_scratch()} : OpContext{parts_.stream, state.scratch()},
+          .action = id};
+}
+
+/// The host needs the decision of NORM before it updates. In a skipped step nothing changes, so it copies nothing.
+void Executor::step_optimizer(const Walk& walk, int stage, ActionId id) {
   OffloadedState* const offloaded = parts_.state.offloaded();
+  const HostKernels* const host = offloaded ? offloaded->host() : nullptr;
+  if (host) {
+    parts_.device.wait(walk.values.value(), deadline());
+    if (parts_.state.values().decided().skip != 0) return;
+  }
+  const StepArgs step = step_args(host, id);
+  KernelSet& kernels = host ? host->kernels : parts_.kernels;
   for (const OptimizerCall& of : optimizer_calls_.at(stage)) {
     if (of.block) offloaded->acquire(*of.block, parts_.device, deadline());
-    call_plugin("step", typeid(parts_.optimizer), [&] { parts_.optimizer.step(of.shards, step, parts_.kernels); });
+    call_plugin("step", typeid(parts_.optimizer), [&] { parts_.optimizer.step(of.shards, step, kernels); });
     if (!of.block) continue;
-    parts_.device.wait(parts_.stream.record(), deadline()); // until the block is updated
+    if (!host) parts_.device.wait(parts_.stream.record(), deadline()); // until the block is updated
     offloaded->release(*of.block);
   }
 }

@@ -150,7 +150,8 @@ class Executor {
   void gather_weights(const schedule::ProgramAction& action, ActionId id);
   void find_norm(Walk& walk, ActionId id);
   void send_request(const Request& request);
-  void step_optimizer(int stage, ActionId id);
+  void step_optimizer(const Walk& walk, int stage, ActionId id);
+  StepArgs step_args(const HostKernels* host, ActionId id) const;
   StepOutcome outcome(const Walk& walk, double lr);
   void count_skipped(const Walk& walk, const StepOutcome& outcome, double lr);
   std::string smaller_decay(double lr) const; // for a hint: empty, or "a smaller optimizer.weight_decay (...), "

@@ -35,7 +35,9 @@ constexpr ArenaPurpose kPurposes[] = {
     {&RankMemory::working, MemoryKind::device, "working weights"},
     {&RankMemory::gradients, MemoryKind::device, "gradients"},
     {&RankMemory::optimizer, MemoryKind::device, "optimizer state"},
+    {&RankMemory::hosted_state, MemoryKind::pinned, "optimizer state"},
     {&RankMemory::offload, MemoryKind::device, "offload staging"},
+    {&RankMemory::hosted_staging, MemoryKind::pinned, "offload staging"},
     {&RankMemory::activations, MemoryKind::device, "activations"},
     {&RankMemory::hosted_inputs, MemoryKind::pinned, "activations"},
     {&RankMemory::cache, MemoryKind::device, "cache"},
@@ -88,10 +90,15 @@ RankMemory RankMemory::allocated(Device& device, const RankMemory& counted, cons
   place_all(out.leaving, counted.leaving);
   place_all(out.arriving, counted.arriving);
 
-  out.scratch_ = block(device, "scratch", scratch.total(), MemoryKind::device, stream);
-  auto* temporary = static_cast<std::byte*>(out.scratch_->data());
+  out.scratch_ = block(device, "scratch", scratch.on_device(), MemoryKind::device, stream);
+  out.host_scratch_ = block(device, "scratch on the host", scratch.on_host(), MemoryKind::pinned, stream);
+  auto* const temporary = static_cast<std::byte*>(out.scratch_->data());
+  auto* const hosted = static_cast<std::byte*>(out.host_scratch_->data());
   out.scratch = {temporary, scratch.operations};
-  out.optimizer_scratch = {temporary + (scratch.total() - scratch.optimizer), scratch.optimizer};
+  out.host_scratch = {hosted, scratch.hosted};
+  out.optimizer_scratch = {scratch.host_updates ? hosted + (scratch.on_host() - scratch.optimizer)
+                                                : temporary + (scratch.on_device() - scratch.optimizer),
+                           scratch.optimizer};
   return out;
 }
 
@@ -101,12 +108,15 @@ std::vector<RankMemory::Row> RankMemory::rows(const ScratchBytes& scratch_bytes)
     if (purpose.arena == &RankMemory::cache && cache.used() == 0) continue;
     if (purpose.arena == &RankMemory::hosted_inputs && !hosts_inputs) continue;
     if (purpose.arena == &RankMemory::offload && !offloads) continue;
+    if (purpose.arena == &RankMemory::hosted_state && !hosts_state) continue;
+    if (purpose.arena == &RankMemory::hosted_staging && !hosts_state) continue;
     if (out.empty() || std::string_view(out.back().what) != purpose.row || out.back().kind != purpose.kind)
       out.push_back({purpose.row, 0, purpose.kind});
     out.back().bytes += (this->*purpose.arena).used();
     if (purpose.arena == &RankMemory::activations) out.back().bytes += workspace();
   }
-  out.push_back({"scratch", scratch_bytes.total()});
+  out.push_back({"scratch", scratch_bytes.on_device()});
+  if (hosts_state) out.push_back({"scratch", scratch_bytes.on_host(), MemoryKind::pinned});
   return out;
 }
 

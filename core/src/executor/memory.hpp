@@ -50,10 +50,13 @@ struct ActivationPart {
   }
 };
 
-/// Bytes for temporary values: of the kernel set's operations, and of the optimizer.
+/// Bytes for temporary values: of the kernel set's operations, and of the optimizer. `hosted`: where the host updates,
+/// of the operations that it computes, and the optimizer's are in the memory of the host too.
 struct ScratchBytes {
-  std::size_t operations = 0, optimizer = 0;
-  std::size_t total() const { return Arena::aligned(operations) + optimizer; }
+  std::size_t operations = 0, optimizer = 0, hosted = 0;
+  bool host_updates = false;
+  std::size_t on_device() const { return host_updates ? operations : Arena::aligned(operations) + optimizer; }
+  std::size_t on_host() const { return host_updates ? Arena::aligned(hosted) + optimizer : 0; }
 };
 
 class RankMemory {
@@ -65,15 +68,19 @@ class RankMemory {
   static RankMemory allocated(Device& device, const RankMemory& counted, const ScratchBytes& scratch, Stream& stream);
 
   Arena weights{"weights"}, working{"working weights"}, gradients{"gradients"}, optimizer{"optimizer state"},
-      offload{"offload staging"}, activations{"activations"}, hosted_inputs{"activations on the host"},
-      cache{"cache of the sequences"}, batches{"batches"}, values{"step values"}, staging{"staging"};
+      hosted_state{"optimizer state on the host"}, offload{"offload staging"},
+      hosted_staging{"offload staging on the host"}, activations{"activations"},
+      hosted_inputs{"activations on the host"}, cache{"cache of the sequences"}, batches{"batches"},
+      values{"step values"}, staging{"staging"};
   /// `transient`: within one call of a layer; `between`: between neighbouring layers, by parity of the boundary;
   /// `leaving` and `arriving`: buffers of InputOffload, of one recomputation group at a time.
   ReusedBlock transient;
   std::array<ReusedBlock, 2> between;
   std::array<ReusedBlock, kHostCopyBuffers> leaving, arriving;
-  std::span<std::byte> scratch, optimizer_scratch;
+  /// If the host updates, the optimizer's are in its memory, with those of the operations that it computes there.
+  std::span<std::byte> scratch, optimizer_scratch, host_scratch;
   bool offloads = false;     // `offload` is used
+  bool hosts_state = false;  // `hosted_state` and `hosted_staging` are used
   bool hosts_inputs = false; // stages of the run may use `hosted_inputs`; the same on all ranks
 
   struct Row {
@@ -90,7 +97,7 @@ class RankMemory {
   std::vector<std::span<std::byte>> blocks() const;
 
  private:
-  std::unique_ptr<Memory> workspace_, scratch_;
+  std::unique_ptr<Memory> workspace_, scratch_, host_scratch_;
 };
 
 } // namespace triax::executor

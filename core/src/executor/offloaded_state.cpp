@@ -14,6 +14,21 @@ std::int64_t updated_elements(const Parameter& parameter) {
   return parameter.sharded ? parameter.owned.count : stored_elements(*parameter.spec);
 }
 
+/// State in the memory of a rank as a storage.
+class HostedStorage final : public StateStorage {
+ public:
+  explicit HostedStorage(std::span<std::byte> bytes) : bytes_(bytes) {}
+  void read(std::uint64_t offset, std::span<std::byte> to) override {
+    std::ranges::copy(bytes_.subspan(static_cast<std::size_t>(offset), to.size()), to.begin());
+  }
+  void write(std::uint64_t offset, std::span<const std::byte> from) override {
+    std::ranges::copy(from, bytes_.subspan(static_cast<std::size_t>(offset), from.size()).begin());
+  }
+
+ private:
+  const std::span<std::byte> bytes_;
+};
+
 TensorView part_of(const TensorView& view, const OffloadedPiece& piece) {
   return view.empty() ? view : view.slice(0, piece.first, piece.first + piece.count);
 }
@@ -21,14 +36,16 @@ TensorView part_of(const TensorView& view, const OffloadedPiece& piece) {
 } // namespace
 
 OffloadedState::OffloadedState(const Parameters& parameters, std::span<const StageParameters> stages,
-                               const MemoryTypes& types, std::size_t states, std::size_t buffer_bytes, bool divides)
+                               const MemoryTypes& types, std::size_t states, const OffloadRequest& request,
+                               bool divides)
     : parameters_(parameters),
       types_(types),
       states_(states),
+      request_(request),
       has_master_(parameters.separate_working()),
       layout_({.tensors = states + (has_master_ ? 1 : 0),
                .element_bytes = bytes_of(types.master),
-               .buffer_bytes = buffer_bytes,
+               .buffer_bytes = request.buffer_bytes,
                .divides = divides}) {
   const std::vector<Parameter>& all = parameters.all();
   for (const StageParameters& of : stages) {
@@ -44,37 +61,67 @@ OffloadedState::OffloadedState(const Parameters& parameters, std::span<const Sta
 }
 
 void OffloadedState::assign_memory(RankMemory& memory) {
+  const std::vector<ParameterShard> whole = parameters_.shards(0, parameters_.layers());
+  TRIAX_REQUIRE(whole.size() == parameters_.all().size(), "{} shards of {} parameters", whole.size(),
+                parameters_.all().size());
+  if (is_on_host()) {
+    assign_on_host(memory, whole);
+  } else {
+    assign_buffers(memory);
+  }
+  make_calls(whole);
+}
+
+void OffloadedState::assign_buffers(RankMemory& memory) {
   std::array<std::size_t, OffloadStream::kMaxBuffers> largest{};
   for (std::size_t i = 0; i < layout_.blocks().size(); ++i)
     largest[i % used_buffers_] = std::max(largest[i % used_buffers_], layout_.blocks()[i].bytes);
   for (std::size_t i = 0; i < used_buffers_; ++i)
     buffers_[i] = memory.offload.tensor(DType::u8, {static_cast<std::int64_t>(largest[i])});
   memory.offloads = true;
-  make_calls();
 }
 
-void OffloadedState::make_calls() {
+void OffloadedState::assign_on_host(RankMemory& memory, std::span<const ParameterShard> shards) {
+  memory.hosts_state = true;
+  memory.offloads = staged_types().rounds();
+  hosted_ = memory.hosted_state.tensor(DType::u8, {static_cast<std::int64_t>(layout_.bytes())});
+  staged_ = stage_pieces(layout_, staged_types(), shards, memory);
+  if (!hosted_.data()) return;
+  const std::span bytes(hosted_.as<std::byte>(), hosted_.bytes());
+  std::ranges::fill(bytes, std::byte{0});
+  storage_ = std::make_unique<HostedStorage>(bytes);
+}
+
+/// Where a block is while it is updated; null in a dry run.
+std::byte* OffloadedState::memory_of(std::size_t block) const {
+  const TensorView& from = is_on_host() ? hosted_ : buffers_[block % used_buffers_];
+  if (!from.data()) return nullptr;
+  return from.as<std::byte>() + (is_on_host() ? layout_.blocks()[block].offset : 0);
+}
+
+void OffloadedState::make_calls(std::span<const ParameterShard> shards) {
   state_views_.assign(layout_.pieces().size(), {});
   calls_.clear();
-  const std::vector<ParameterShard> whole = parameters_.shards(0, parameters_.layers());
-  TRIAX_REQUIRE(whole.size() == parameters_.all().size(), "{} shards of {} parameters", whole.size(),
-                parameters_.all().size());
   for (std::size_t number = 0; number < layout_.blocks().size(); ++number) {
     const OffloadBlock& block = layout_.blocks()[number];
-    const TensorView& buffer = buffers_[number % used_buffers_];
+    std::byte* const memory = memory_of(number);
     OptimizerCall& call = calls_.emplace_back(OptimizerCall{{}, number});
     for (std::size_t i = block.first; i < block.end; ++i) {
       const OffloadedPiece& piece = layout_.pieces()[i];
-      auto* next = buffer.data() ? buffer.as<std::byte>() + piece.offset : nullptr;
+      std::byte* next = memory ? memory + piece.offset : nullptr;
       std::vector<TensorView> tensors;
       for (std::size_t tensor = 0; tensor < states_ + (has_master_ ? 1 : 0); ++tensor) {
         tensors.emplace_back(next, types_.master, Shape{piece.count});
         if (next) next += piece.stride;
       }
-      ParameterShard shard = shard_of(whole[piece.parameter], i);
+      ParameterShard shard = shard_of(shards[piece.parameter], i);
       if (has_master_) {
         shard.master = tensors.front();
         tensors.erase(tensors.begin());
+      }
+      if (is_on_host()) {
+        shard.gradient = staged_[i].received;
+        shard.working = staged_[i].updated;
       }
       state_views_[i] = std::move(tensors);
       shard.state = state_views_[i];
@@ -105,16 +152,50 @@ std::vector<OptimizerCall> OffloadedState::calls(int stage) const {
   return out;
 }
 
-void OffloadedState::start() {
+void OffloadedState::start(Device& device, Stream& compute) {
+  if (is_on_host()) {
+    TRIAX_REQUIRE(host_, "state in the memory of the host, and no kernel set that updates it");
+    update_ = std::make_unique<HostUpdate>(device, compute, *host_, layout_.blocks(), staged_);
+    return;
+  }
   std::vector<std::span<std::byte>> buffers;
   for (std::size_t i = 0; i < used_buffers_; ++i)
     buffers.emplace_back(buffers_[i].as<std::byte>(), buffers_[i].bytes());
   if (!buffers.empty()) stream_.emplace(*storage_, layout_.blocks(), buffers);
 }
 
+void OffloadedState::acquire(std::size_t block, Device& device, Deadline deadline) {
+  if (update_) {
+    update_->acquire(block, deadline);
+  } else {
+    stream_->acquire(block, device, deadline);
+  }
+}
+
+void OffloadedState::release(std::size_t block) {
+  if (update_) {
+    update_->release(block);
+  } else {
+    stream_->release(block, true);
+  }
+}
+
+HostTraffic OffloadedState::step_traffic() const {
+  HostTraffic out;
+  for (const StagedPiece& piece : staged_) {
+    out.to_host += piece.sent.bytes();
+    out.to_device += piece.updated.bytes();
+  }
+  return out;
+}
+
 void OffloadedState::refresh_working(Device& device, Stream& stream, Deadline deadline) {
   if (!has_master_) return;
   for (std::size_t block = 0; block < calls_.size(); ++block) {
+    if (update_) {
+      update_->refresh(block, calls_[block].shards, deadline);
+      continue;
+    }
     stream_->acquire(block, device, deadline);
     for (const ParameterShard& shard : calls_[block].shards)
       if (shard.master.elements() > 0) device.convert(shard.working, shard.master, stream);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizer's state of a rank outside of its memory: moments, and master weights that are separate from the
-// weights that layers read. A step updates it block by block in buffers. Source: Rajbhandari et al., "ZeRO-Infinity",
-// SC'21.
+// The optimizer's state of a rank outside of the memory of its device: moments, and master weights that are separate
+// from the weights that layers read. A step updates it block by block: in buffers, if it is in a storage (Rajbhandari
+// et al., "ZeRO-Infinity", SC'21), or where it is in the memory of the host (Ren et al., "ZeRO-Offload", USENIX
+// ATC'21).
 //
 // Threads: the rank's main thread; OffloadedTensor::read() any, while no step runs. Ownership: owns the storage, after
-// open(); borrows the parameters. Blocking: acquire(), finish(), refresh_working() wait; OffloadedTensor reads and
-// writes. Errors: those of the storage.
+// open(); borrows the parameters, and what use_host() gives. Blocking: acquire(), finish(), refresh_working() wait;
+// OffloadedTensor reads and writes. Errors: those of the storage, and of the device.
 #pragma once
 
 #include <array>
@@ -14,12 +15,23 @@
 #include <span>
 #include <vector>
 
+#include "executor/host_update.hpp"
 #include "executor/memory.hpp"
 #include "executor/offload_layout.hpp"
 #include "executor/offload_stream.hpp"
 #include "executor/parameters.hpp"
 
 namespace triax::executor {
+
+/// none: the state is in the memory of the device; storage: in a StateStorage; host: in the memory of the host, which
+/// updates it for a device of another kind.
+enum class OffloadTarget : std::uint8_t { none, storage, host };
+
+struct OffloadRequest {
+  OffloadTarget target = OffloadTarget::none;
+  std::size_t buffer_bytes = 0; // of state in a block, if parameters may be divided
+  DType gradients = DType::f32; // with `host`: the type in which gradients are sent to it
+};
 
 /// The shards of one call of Optimizer::step().
 struct OptimizerCall {
@@ -34,48 +46,68 @@ class OffloadedState {
   };
   /// `stages`: in the order in which a step updates them. `states`: tensors of the optimizer for each parameter.
   OffloadedState(const Parameters& parameters, std::span<const StageParameters> stages, const MemoryTypes& types,
-                 std::size_t states, std::size_t buffer_bytes, bool divides);
+                 std::size_t states, const OffloadRequest& request, bool divides);
 
-  /// Bytes of the storage.
-  std::uint64_t bytes() const { return layout_.bytes(); }
+  /// Whether the memory of the host has the state.
+  bool is_on_host() const { return request_.target == OffloadTarget::host; }
+  /// Bytes of the storage; 0 if the state is in memory.
+  std::uint64_t storage_bytes() const { return is_on_host() ? 0 : layout_.bytes(); }
   bool has_master() const { return has_master_; }
 
-  /// Buffers; then makes the calls. After the memory of the parameters.
+  /// Buffers, or all of the state, as zeros; then makes the calls. After the memory of the parameters.
   void assign_memory(RankMemory& memory);
   /// The calls of a stage, in order. Views are valid until the memory is assigned anew.
   std::vector<OptimizerCall> calls(int stage) const;
 
   /// `storage` holds zeros. Before start(), OffloadedTensor may write to it.
   void open(std::unique_ptr<StateStorage> storage) { storage_ = std::move(storage); }
-  /// Once the memory is assigned.
-  void start();
-  /// See OffloadStream. acquire() and release() in the order of calls(), over all stages.
+  /// The same for state in the memory of the host: what updates it.
+  void use_host(const HostKernels& host) { host_.emplace(host); }
+  /// Once the memory is assigned. `compute`: the stream that writes gradients and reads weights.
+  void start(Device& device, Stream& compute);
+  /// See OffloadStream and HostUpdate. acquire() and release() in the order of calls(), over all stages.
   /// @{
-  void acquire(std::size_t block, Device& device, Deadline deadline) { stream_->acquire(block, device, deadline); }
-  void release(std::size_t block) { stream_->release(block, true); }
+  void acquire(std::size_t block, Device& device, Deadline deadline);
+  void release(std::size_t block);
   void finish(Device& device, Deadline deadline) {
     if (stream_) stream_->finish(device, deadline);
   }
+  /// @}
+  /// The kernel set that computes the calls; null: that of the rank.
+  const HostKernels* host() const { return host_ ? &*host_ : nullptr; }
+  /// Between device and host: in a step, and in all steps since start().
+  /// @{
+  HostTraffic step_traffic() const;
+  HostTraffic traffic() const { return update_ ? update_->traffic() : HostTraffic{}; }
   /// @}
   /// Makes the working weights that the rank updates from the master weights.
   void refresh_working(Device& device, Stream& stream, Deadline deadline);
 
  private:
   friend class OffloadedTensor;
-  void make_calls();
+  void assign_buffers(RankMemory& memory);
+  void assign_on_host(RankMemory& memory, std::span<const ParameterShard> shards);
+  void make_calls(std::span<const ParameterShard> shards);
+  StagedTypes staged_types() const { return {types_.master, types_.compute, request_.gradients}; }
+  std::byte* memory_of(std::size_t block) const;
   ParameterShard shard_of(const ParameterShard& whole, std::size_t piece);
 
   const Parameters& parameters_;
   const MemoryTypes types_;
   const std::size_t states_;
+  const OffloadRequest request_;
   const bool has_master_;
   OffloadLayout layout_;
   std::vector<std::vector<std::size_t>> pieces_of_; // by parameter
   std::array<TensorView, OffloadStream::kMaxBuffers> buffers_{};
   std::size_t used_buffers_ = 0;
+  TensorView hosted_;                                // u8: all blocks, in the memory of the host
+  std::vector<StagedPiece> staged_;                  // of state in the memory of the host
   std::vector<std::vector<TensorView>> state_views_; // by piece
   std::vector<OptimizerCall> calls_;                 // by block
   std::unique_ptr<StateStorage> storage_;
+  std::optional<HostKernels> host_;
+  std::unique_ptr<HostUpdate> update_;
   std::optional<OffloadStream> stream_; // destroyed first: it uses storage and buffers
 };
 

@@ -37,8 +37,11 @@ class Planner {
         state_(state),
         optimizer_(optimizer),
         notes_(kernels),
+        host_notes_(request.host_kernels ? *request.host_kernels : kernels),
         device_(make_dry_run_device(kernels.device_kind())),
         stream_(device_->make_stream("plan")),
+        host_(make_dry_run_device(DeviceKind::host)),
+        host_stream_(host_->make_stream("plan of the host")),
         axes_(state.communicator_axes(request.layout)),
         communicators_(communicators_of(axes_, request)),
         groups_(groups_of(communicators_)),
@@ -78,6 +81,9 @@ class Planner {
     }
     out_.scratch.operations = notes_.scratch_needed();
     out_.refusals = notes_.refusals();
+    out_.scratch.host_updates = host_updates();
+    out_.scratch.hosted = host_notes_.scratch_needed();
+    out_.host_refusals = host_notes_.refusals();
     return std::move(out_);
   }
 
@@ -155,14 +161,18 @@ class Planner {
     call_plugin("prepare", typeid(optimizer_), [&] { optimizer_.prepare(state_.shards()); });
   }
 
+  bool host_updates() const { return state_.offloaded() && state_.offloaded()->is_on_host(); }
+
   void step_optimizer(int stage, ActionId id) {
+    Stream& stream = host_updates() ? *host_stream_ : *stream_;
+    KernelSet& kernels = host_updates() ? host_notes_ : notes_;
     for (const OptimizerCall& of : state_.optimizer_calls(stage))
       call_plugin("step", typeid(optimizer_), [&] {
         out_.scratch.optimizer =
             std::max(out_.scratch.optimizer, plausible_bytes(optimizer_.scratch_bytes(of.shards), "scratch_bytes()"));
         optimizer_.step(of.shards,
-                        {.scalars = &scalars_, .groups = groups_, .scratch = {}, .op = {*stream_, {}}, .action = id},
-                        notes_);
+                        {.scalars = &scalars_, .groups = groups_, .scratch = {}, .op = {stream, {}}, .action = id},
+                        kernels);
       });
   }
 
@@ -188,9 +198,11 @@ class Planner {
   const schedule::Program& evaluation_;
   RankState& state_;
   Optimizer& optimizer_;
-  DryRunKernels notes_;
+  DryRunKernels notes_, host_notes_;
   const std::unique_ptr<Device> device_;
   const std::unique_ptr<Stream> stream_;
+  const std::unique_ptr<Device> host_;
+  const std::unique_ptr<Stream> host_stream_;
   const StepScalars scalars_;
   const std::vector<std::vector<std::string>> axes_; // of each communicator
   const Communicators communicators_;

@@ -16,6 +16,7 @@
 #include "schedule/assumptions.hpp"
 #include "schedule/program.hpp"
 #include "triax/communicator.hpp"
+#include "triax/kernels.hpp"
 #include "triax/layout.hpp"
 
 namespace triax::executor {
@@ -24,6 +25,7 @@ struct DryRunRequest {
   const Layout& layout;
   int rank = 0;
   const schedule::Assumptions& assumptions; // of the programs' verification
+  KernelSet* host_kernels = nullptr;        // that update state in the memory of the host
 };
 
 /// Communication of a training step over one axis, or over a product of axes.
@@ -43,6 +45,7 @@ using StageAction = std::pair<schedule::Kind, int>;
 struct Plan {
   ScratchBytes scratch;                // that the kernel set and the optimizer need
   Refusals refusals;                   // of the kernel set
+  Refusals host_refusals;              // of DryRunRequest::host_kernels
   std::vector<AxisPlan> communication; // axes of more than one rank, then products
   /// The collectives over the tensor group, then over products with its axis, in order: of a training step, and of the
   /// passes of an evaluation. All tensor ranks must post the same.

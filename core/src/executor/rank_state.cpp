@@ -52,7 +52,7 @@ RankState::RankState(const RankRequest& request, const schedule::Program& traini
   }
   values_ = std::make_unique<StepReductions>(request.batch, request.context.layout,
                                              stage_map.rank_of(stage_map.stages() - 1), *parameters_);
-  if (request.offload_buffer_bytes > 0 && (!state_names_.empty() || parameters_->separate_working()))
+  if (request.offload.target != OffloadTarget::none && (!state_names_.empty() || parameters_->separate_working()))
     offload_state(request);
   assign_memory(memory_);
 }
@@ -73,7 +73,7 @@ void RankState::offload_state(const RankRequest& request) {
     if (action.kind == schedule::Kind::opt_step)
       stages.push_back({action.stage, stages_.at(action.stage).first(), stages_.at(action.stage).end()});
   offloaded_ = std::make_unique<OffloadedState>(*parameters_, stages, request.types, state_names_.size(),
-                                                request.offload_buffer_bytes, request.optimizer.elementwise);
+                                                request.offload, request.optimizer.elementwise);
 }
 
 void RankState::share_weights() {
@@ -132,7 +132,7 @@ void RankState::draw_weights(Device& device, Stream& stream, std::uint64_t seed,
     device.wait(stream.record(), Deadline::max()); // the next parameter may use the same memory
     if (parameters_->offloads_master()) write_master(i, drawn);
   }
-  if (offloaded_) offloaded_->start();
+  if (offloaded_) offloaded_->start(device, stream);
 }
 
 void RankState::write_master(std::size_t index, const TensorView& drawn) const {

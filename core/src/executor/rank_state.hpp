@@ -28,7 +28,7 @@ struct RankRequest {
   BatchShape batch;
   std::vector<StageRecompute> recompute{}; // of each stage; empty: blocks keep their stash
   schedule::Sharding sharding = schedule::Sharding::none;
-  std::size_t offload_buffer_bytes = 0; // above 0: the optimizer's state is offloaded, with buffers of this size
+  OffloadRequest offload{}; // of the optimizer's state
   /// The model, described on any pipeline rank of this tensor rank. Null: the rank describes the layers of others
   /// itself.
   std::shared_ptr<const ModelDescription> described = nullptr;
@@ -60,6 +60,7 @@ class RankState {
   std::vector<std::vector<std::string>> communicator_axes(const Layout& layout) const;
   Batches& batches() { return batches_; }
   StepReductions& values() { return *values_; }
+  const StepReductions& values() const { return *values_; }
   /// All accumulators of the rank but the shared ones, flat, with the arena's padding between them. Empty if there are
   /// none.
   TensorView gradients() const;
@@ -68,15 +69,25 @@ class RankState {
   /// valid until the memory is assigned anew.
   std::vector<ParameterShard> shards() const;
   std::vector<OptimizerCall> optimizer_calls(int stage) const;
-  /// Null if the optimizer's state is in memory.
+  /// Null if the optimizer's state is in the memory of the device.
   OffloadedState* offloaded() const { return offloaded_.get(); }
+  /// Between the device and its host: see OffloadedState.
+  /// @{
+  HostTraffic step_traffic() const { return offloaded_ ? offloaded_->step_traffic() : HostTraffic{}; }
+  HostTraffic host_traffic() const { return offloaded_ ? offloaded_->traffic() : HostTraffic{}; }
+  /// @}
   /// Master weights, then the optimizer's state, of each parameter on this rank.
   std::vector<KeptTensor> kept() const;
   std::span<std::byte> scratch() const { return memory_.scratch; } // of operations
   std::span<std::byte> optimizer_scratch() const { return memory_.optimizer_scratch; }
+  std::span<std::byte> host_scratch() const { return memory_.host_scratch; } // of operations on the host
   std::vector<std::span<std::byte>> blocks() const { return memory_.blocks(); }
   std::vector<std::string> layer_names() const;
   std::vector<RankMemory::Row> memory(const ScratchBytes& scratch) const { return memory_.rows(scratch); }
+  /// That of the memory that is allocated.
+  ScratchBytes scratch_bytes() const {
+    return {scratch().size(), optimizer_scratch().size(), host_scratch().size(), memory_.hosts_state};
+  }
   std::span<const std::unique_ptr<Stage>> stages() const { return stages_.all(); }
   /// Memory within the call of a layer: of the call that needs most.
   std::size_t transient_bytes() const { return memory_.transient.peak(); }

@@ -239,12 +239,12 @@ PlanTime PlanCosts::simulated(const TrainingPlan& plan, const StageSums& sums) {
   return out;
 }
 
-/// Weights, gradients and optimizer state, without padding. Beside the parameters that are whole, a rank has its part
-/// of the others.
+/// Weights, gradients and optimizer state, without padding. Offloaded state may be in other memory. Beside the
+/// parameters that are whole, a rank has its part of the others.
 double PlanCosts::state_bytes(const TrainingPlan& plan, const RankParameters& parameters) const {
   const double master = bytes_of_type(request_.run.train.master), compute = bytes_of_type(request_.run.train.compute);
   const bool has_masters = request_.run.train.master != request_.run.train.compute; // beside the working weights
-  const bool in_memory = request_.run.memory.offload != "disk";
+  const bool in_memory = request_.run.memory.offload == "none";
   const double states = in_memory ? master * (static_cast<double>(optimizer_.state.size()) + (has_masters ? 1 : 0)) : 0;
   const double divisor = shards(plan) ? plan.data : 1;
   const auto with_parts = [&](double whole) { return whole + (parameters.all - whole) / divisor; };

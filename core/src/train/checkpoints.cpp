@@ -19,6 +19,7 @@
 #include "os/followed_folder.hpp"
 #include "train/checkpoint_commit.hpp"
 #include "train/checkpoint_load.hpp"
+#include "train/host_kernels.hpp"
 #include "train/saved_data.hpp"
 #include "train/wait_for_ranks.hpp"
 #include "triax/rank_activity.hpp"
@@ -47,6 +48,7 @@ void touch_pages(const Memory& memory, const std::atomic<bool>& stop) {
 bool uses_staging(const config::RunConfig& run, DeviceKind device, bool computes) {
   if (!computes || run.evaluates) return false;   // nothing is saved
   if (run.memory.offload == "disk") return false; // training waits: a copy would need the memory that the file saves
+  if (updates_on_host(run, device)) return false; // the same: the state is in the memory of the host
   return device != DeviceKind::host || (run.checkpoint.async && run.checkpoint.every > 0);
 }
 

@@ -30,12 +30,7 @@ class OffloadFile final : public executor::StateStorage {
   os::ScratchFile file_;
 };
 
-} // namespace
-
-const fs::path& offload_folder(const config::RunConfig& run) {
-  return run.memory.offload_path.empty() ? run.folder : run.memory.offload_path;
-}
-
+/// Creates the folder and the file.
 std::unique_ptr<executor::StateStorage> make_offload_file(const config::RunConfig& run, int rank, std::uint64_t bytes) {
   const fs::path& folder = offload_folder(run);
   std::error_code failed;
@@ -44,6 +39,22 @@ std::unique_ptr<executor::StateStorage> make_offload_file(const config::RunConfi
     throw Error("cannot be created: " + failed.message(), folder.string(),
                 "allow this user to write there, or choose another folder with memory.offload_path");
   return std::make_unique<OffloadFile>(os::ScratchFile(folder, text(".offload-rank-{}", rank), bytes, kHint));
+}
+
+} // namespace
+
+const fs::path& offload_folder(const config::RunConfig& run) {
+  return run.memory.offload_path.empty() ? run.folder : run.memory.offload_path;
+}
+
+void open_offloaded(const config::RunConfig& run, int rank, const RankPlugins& plugins, executor::RankState& state) {
+  executor::OffloadedState* const offloaded = state.offloaded();
+  if (!offloaded) return;
+  if (offloaded->is_on_host()) {
+    offloaded->use_host(plugins.host()->start(run));
+  } else {
+    offloaded->open(make_offload_file(run, rank, offloaded->storage_bytes()));
+  }
 }
 
 Refusals check_offload_folder(const config::RunConfig& run, const Preflight& preflight, const Placement& placement) {

@@ -195,6 +195,9 @@ RankPlugins::RankPlugins(const config::RunConfig& run, const Layout& layout, int
       scheduler_(make<Scheduler>(run.schedule, layout, rank, threads, log)),
       kernels_(run.kernels.library ? make<KernelSet>(run.kernels, layout, rank, threads, log)
                                    : make_uninstalled_kernels()),
+      host_(updates_on_host(run, kernels_->device_kind())
+                ? std::make_unique<HostKernelSet>(run, layout, rank, threads, log)
+                : nullptr),
       optimizer_(make<Optimizer>(run.optimizer, layout, rank, threads, log)) {
   for (const auto& [axis, choice] : run.comm)
     if (!backends_.contains(choice.table))
@@ -297,9 +300,10 @@ Refusals RankPlugins::fixed_refusals() const {
   Refusals out = answer_of(run_.kernels, [&] {
     return kernels_->supports(KernelRequest{run_.train.compute, run_.train.master});
   });
+  if (host_ && kernels_->computes()) out.add(host_->refusals(run_, optimizer_traits()));
   if (run_.generate || !run_.kernels.library) return out; // if it is not installed, the device kind is not known
   out.add(answer_of(run_.optimizer, [&] {
-    return optimizer_->supports({run_.train.master, kernels_->device_kind()});
+    return optimizer_->supports({run_.train.master, host_ ? DeviceKind::host : kernels_->device_kind()});
   }));
   if (run_.memory.offload != "none" && !run_.evaluates) ask_for_offload(out); // an evaluation has no state
   if (kernels_->device_kind() != DeviceKind::host && run_.log.timeline > 0)
@@ -329,7 +333,7 @@ Refusals RankPlugins::refusals(const Layout& layout, const Placement& placement,
   return out;
 }
 
-/// The optimizer computes on buffers in the host's memory.
+/// State in a file is updated in buffers in the host's memory.
 void RankPlugins::ask_for_offload(Refusals& refusals) const {
   if (!kernels_->computes())
     return refusals.add(
@@ -337,14 +341,14 @@ void RankPlugins::ask_for_offload(Refusals& refusals) const {
                      "memory.offload = \"{}\": kernels.plugin \"{}\" does not compute, so it has no state",
                      run_.memory.offload, run_.kernels.name)
             .with_hint("leave memory.offload out, or use another kernel set"));
-  if (kernels_->device_kind() == DeviceKind::host) return;
+  if (kernels_->device_kind() == DeviceKind::host || host_) return;
   refusals.add(
       make_refusal(ErrorCode::kUnsupported, {"memory.offload", "kernels.plugin"},
-                   "memory.offload = \"{}\": kernels.plugin \"{}\" computes on a {} device, but offloaded state "
-                   "is updated in the memory of the host only",
+                   "memory.offload = \"{}\": kernels.plugin \"{}\" computes on a {} device, but state in a file is "
+                   "updated in the memory of the host only",
                    run_.memory.offload, run_.kernels.name, name_of(kernels_->device_kind()))
-          .with_hint("leave memory.offload out and use optimizer.shard, or use a kernel set that computes on "
-                     "the host, such as kernels-cpu"));
+          .with_hint("use memory.offload = \"optimizer\" or optimizer.shard, or a kernel set that computes on the "
+                     "host, such as kernels-cpu"));
 }
 
 /// A CUDA graph runs without the host.

@@ -14,6 +14,7 @@
 #include "config/run_config.hpp"
 #include "plugin/loader.hpp"
 #include "schedule/rules.hpp"
+#include "train/host_kernels.hpp"
 #include "train/rank_placement.hpp"
 #include "triax/communicator.hpp"
 #include "triax/kernels.hpp"
@@ -36,6 +37,8 @@ class RankPlugins {
   /// on their number.
   std::vector<int> stage_rank() const;
   KernelSet& kernels() const { return *kernels_; }
+  /// The kernel set that updates the weights, if not kernels(); null otherwise.
+  HostKernelSet* host() const { return host_.get(); }
   Optimizer& optimizer() const { return *optimizer_; }
   /// Throws Error naming the optimizer if that throws.
   OptimizerTraits optimizer_traits() const;
@@ -76,6 +79,7 @@ class RankPlugins {
   plugin::Instance<Model> model_;
   plugin::Instance<Scheduler> scheduler_;
   plugin::Instance<KernelSet> kernels_;
+  std::unique_ptr<HostKernelSet> host_;
   plugin::Instance<Optimizer> optimizer_;
   std::map<std::string, plugin::Instance<CommBackend>> backends_; // by table: "comm", "comm.tensor"...
 };

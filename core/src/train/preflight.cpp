@@ -235,16 +235,19 @@ class Check {
     const RankPlugins plugins(run_, layout_, rank, placement_.threads_per_rank(), log_);
     const Preparation prepared(run_, layout_, rank, plugins, programs,
                                descriptions_.of(rank, run_, layout_, *plugins_, programs));
-    auto plan = prepared.state->plan(plugins.kernels(), plugins.optimizer(), {layout_, rank, programs.assumptions});
+    auto plan = prepared.plan(layout_, rank, plugins, programs);
     for (const Refusal& refusal : plan.refusals)
       if (refused_.insert(refusal.message).second)
         refuse(of_kernels(run_, refusal)); // ranks with the same shape have the same errors
+    for (const Refusal& refusal : plan.host_refusals)
+      if (refused_.insert(refusal.message).second) refuse(of_host_kernels(run_, refusal));
     row.layers = prepared.state->layer_names();
     out_.shares_accumulators |= prepared.state->parameters().shares_accumulators();
     out_.saves_weights |= prepared.state->parameters().saves_weights();
     row.memory = memory_rows(prepared.state->memory(plan.scratch), device());
     if (const executor::OffloadedState* const offloaded = prepared.state->offloaded())
-      row.offload_bytes = offloaded->bytes();
+      row.offload_bytes = offloaded->storage_bytes();
+    row.host_traffic = prepared.state->step_traffic();
     add_staging(*prepared.state, row);
     if (sample_positions_ > 0) add_text_sample(rank, plugins, prepared, row);
     if (out_.plans.empty() && !has_given_programs_) ask_checkpoint(prepared.state->parameters().global());

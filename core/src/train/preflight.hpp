@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "config/run_config.hpp"
+#include "executor/host_update.hpp"
 #include "executor/memory.hpp"
 #include "executor/rank_plan.hpp"
 #include "report/step_record.hpp"
@@ -41,6 +42,7 @@ struct RankPlan {
   std::vector<std::vector<report::GroupTraffic>> traffic{};
   std::vector<executor::AxisPlan> communication{}; // of the first of `ranks`, from which `traffic` is made
   std::uint64_t offload_bytes = 0;                 // of the file of each of these ranks (memory.offload = "disk")
+  executor::HostTraffic host_traffic{};            // of each in a step, if the host updates (memory.offload)
   std::uint64_t bytes() const; // of the device: the sum of the rows of `memory` that are not on the host
 };
 

@@ -28,7 +28,16 @@ Json plan_json(const RankPlan& plan) {
       groups.push_back({of.group, of.plugin, of.ops, of.bytes_out, of.bytes_in});
     traffic.push_back(std::move(groups));
   }
-  return {plan.ranks, plan.pipeline, plan.tensor, plan.layers, memory, activations, traffic, plan.offload_bytes};
+  return {plan.ranks,
+          plan.pipeline,
+          plan.tensor,
+          plan.layers,
+          memory,
+          activations,
+          traffic,
+          plan.offload_bytes,
+          plan.host_traffic.to_host,
+          plan.host_traffic.to_device};
 }
 RankPlan read_plan(const Json& json) {
   RankPlan plan;
@@ -43,6 +52,8 @@ RankPlan read_plan(const Json& json) {
     for (const Json& of : of_rank) plan.traffic.back().push_back({of.at(0), of.at(1), of.at(2), of.at(3), of.at(4)});
   }
   json.at(7).get_to(plan.offload_bytes);
+  json.at(8).get_to(plan.host_traffic.to_host);
+  json.at(9).get_to(plan.host_traffic.to_device);
   return plan;
 }
 

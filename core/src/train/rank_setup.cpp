@@ -289,7 +289,6 @@ std::unique_ptr<executor::RankState> make_rank_state(const config::RunConfig& ru
   const executor::BatchShape batch{run.microbatches(), run.batch.micro, model.info().sequence, samples.size(),
                                    samples.group_rank};
   const LayerContext context = layer_context(run, model, layout, rank);
-  const bool offloads = run.memory.offload == "disk" && !run.evaluates;
   const executor::RankRequest request{.model = model,
                                       .optimizer = traits,
                                       .context = context,
@@ -299,7 +298,7 @@ std::unique_ptr<executor::RankState> make_rank_state(const config::RunConfig& ru
                                       .recompute = recompute_of(run, model, context, training, programs,
                                                                 hosts_inputs(run, plugins.kernels().device_kind())),
                                       .sharding = sharding(run),
-                                      .offload_buffer_bytes = offloads ? run.memory.offload_buffer_bytes : 0,
+                                      .offload = offload_request(run, plugins.kernels().device_kind()),
                                       .described = std::move(described)};
   return std::make_unique<executor::RankState>(request, training, evaluation);
 }
@@ -312,6 +311,18 @@ Preparation::Preparation(const config::RunConfig& run, const Layout& layout, int
       state(make_rank_state(run, layout, rank, plugins, programs,
                             static_cast<std::size_t>(layout.coordinate(rank, kPipelineAxis)), std::move(described))),
       split_(split_of(run, plugins.model())) {}
+
+executor::Plan supported_plan(const config::RunConfig& run, executor::Plan plan) {
+  if (!plan.refusals.empty()) throw to_error(plan.refusals, run.kernels.name);
+  if (!plan.host_refusals.empty()) throw to_error(plan.host_refusals, run.memory.host_kernels->name);
+  return plan;
+}
+
+executor::Plan Preparation::plan(const Layout& layout, int rank, const RankPlugins& plugins,
+                                 const Programs& programs) const {
+  KernelSet* const host = plugins.host() ? &plugins.host()->kernels() : nullptr;
+  return state->plan(plugins.kernels(), plugins.optimizer(), {layout, rank, programs.assumptions, host});
+}
 
 executor::TrainedStages Preparation::trained() const {
   return {training.stage_map(), state->parameters(), split_, training.sharding()};

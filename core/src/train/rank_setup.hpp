@@ -104,6 +104,9 @@ std::unique_ptr<executor::RankState> make_rank_state(const config::RunConfig& ru
                                                      std::size_t pipeline,
                                                      std::shared_ptr<const executor::ModelDescription> described = {});
 
+/// The plan; throws Error with the kernel set if it does not support an operation of it.
+executor::Plan supported_plan(const config::RunConfig& run, executor::Plan plan);
+
 struct Preparation {
   Preparation(const config::RunConfig& run, const Layout& layout, int rank, const RankPlugins& plugins,
               const Programs& programs, std::shared_ptr<const executor::ModelDescription> described = {});
@@ -112,6 +115,8 @@ struct Preparation {
   const schedule::Program& evaluation;
   std::unique_ptr<executor::RankState> state;
   executor::TrainedStages trained() const;
+  /// The dry run of the state.
+  executor::Plan plan(const Layout& layout, int rank, const RankPlugins& plugins, const Programs& programs) const;
 
  private:
   std::vector<executor::StageLayers> split_;

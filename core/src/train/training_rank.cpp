@@ -85,11 +85,8 @@ struct Rank::Impl final : control::JobAbort::Listener {
       compare_programs(programs.training, number, run.schedule.name, store, deadline_in(join_timeout_s()));
     groups.join(plugins, *device, prepared.state->communicator_axes(layout), store, join_timeout_s(),
                 trace ? &*trace : nullptr);
-    const executor::Plan plan =
-        prepared.state->plan(plugins.kernels(), plugins.optimizer(), {layout, number, programs.assumptions});
-    if (!plan.refusals.empty()) throw to_error(plan.refusals, run.kernels.name);
-    if (executor::OffloadedState* const offloaded = prepared.state->offloaded())
-      offloaded->open(make_offload_file(run, number, offloaded->bytes()));
+    const executor::Plan plan = supported_plan(run, prepared.plan(layout, number, plugins, programs));
+    open_offloaded(run, number, plugins, *prepared.state);
     prepared.state->allocate(*device, *stream, plan.scratch);
     if (!run.evaluates) prepared.state->draw_weights(*device, *stream, run.train.seed, threads);
     groups.register_memory(prepared.state->blocks());
@@ -377,11 +374,14 @@ std::vector<report::GroupTraffic> Rank::traffic() const {
 
 std::vector<MemoryRow> Rank::memory() const {
   const executor::RankState& state = *impl_->prepared.state;
-  std::vector<MemoryRow> out =
-      memory_rows(state.memory({state.scratch().size(), state.optimizer_scratch().size()}), impl_->device->kind());
+  std::vector<MemoryRow> out = memory_rows(state.memory(state.scratch_bytes()), impl_->device->kind());
   if (impl_->text_sample)
     for (const MemoryRow& row : impl_->text_sample->memory()) out.push_back(row);
   return out;
+}
+
+executor::HostTraffic Rank::host_traffic() const {
+  return impl_->prepared.state->host_traffic();
 }
 
 void Rank::record_timeline(std::int64_t step) {

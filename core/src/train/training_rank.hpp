@@ -21,6 +21,7 @@
 #include "config/run_config.hpp"
 #include "control/abort_flag.hpp"
 #include "executor/batch_source.hpp"
+#include "executor/host_update.hpp"
 #include "executor/kept_state.hpp"
 #include "executor/request.hpp"
 #include "executor/walk_observer.hpp"
@@ -171,6 +172,8 @@ class Rank final : public LocatedRank {
   std::vector<report::GroupTraffic> traffic() const;
   /// Contents of its arenas.
   std::vector<MemoryRow> memory() const;
+  /// Bytes that optimizer steps have moved between the device and its host (memory.offload = "optimizer").
+  executor::HostTraffic host_traffic() const;
   /// Writes the timeline of this later step to the run's folder, as log.timeline does. Needs
   /// RankOptions::records_timelines.
   void record_timeline(std::int64_t step);

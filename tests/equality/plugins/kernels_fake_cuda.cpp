@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernels-fake-cuda: the reference's operations on the fake CUDA device (support/fake_cuda_device.hpp). An operation is
-// enqueued on its stream and runs later on the stream's thread, and the host cannot access its memory. So a missing
-// wait or a host access of the engine or a communicator shows in training on any machine.
+// kernels-fake-cuda: the reference's operations, or the primitives of another kernel set for the host, on the fake CUDA
+// device (support/fake_cuda_device.hpp). An operation is enqueued on its stream and runs later on the stream's thread,
+// and the host cannot access its memory. So a missing wait or a host access of the engine or a communicator shows in
+// training on any machine.
+#include <algorithm>
 #include <map>
+#include <mutex>
 #include <triax/plugin.hpp>
 #include <triax/reference_kernels.hpp>
 
@@ -56,8 +59,26 @@ VIEWS(AdamW, &Of::master, &Of::gradient, &Of::m, &Of::v, &Of::working)
 VIEWS(Sgd, &Of::master, &Of::gradient, &Of::velocity, &Of::working)
 #undef VIEWS
 
+constexpr triax_option kOptions[] = {
+    option_string("inner", "", nullptr, "kernel set that computes, which 16-bit types need; empty: the reference"),
+};
+
+/// A kernel set that computes on streams' threads, one call at a time.
+struct ComputingHost {
+  std::unique_ptr<Device> device = make_host_device();
+  std::unique_ptr<Stream> stream = device->make_stream("item");
+  std::shared_ptr<KernelSet> set; // destroyed before its device
+  std::mutex mutex;
+};
+
 class FakeCudaKernels final : public KernelSet {
  public:
+  explicit FakeCudaKernels(const PluginContext& context) {
+    const std::string& inner = context.options.text("inner");
+    if (inner.empty()) return;
+    inner_ = std::make_shared<ComputingHost>();
+    inner_->set = create_plugin<KernelSet>(context.loader, inner, {});
+  }
   DeviceKind device_kind() const noexcept override { return DeviceKind::cuda; }
   Refusals device_available(const DeviceRequest&) const override { return {}; }
   std::unique_ptr<Device> make_device(const DeviceRequest& request) const override {
@@ -65,43 +86,52 @@ class FakeCudaKernels final : public KernelSet {
   }
   using KernelSet::supports;
   Refusals supports(const KernelRequest& request) const override {
-    return reference_kernels::ReferenceKernels().supports(request);
+    return inner_ ? inner_->set->supports(request) : reference_kernels::ReferenceKernels().supports(request);
   }
-  void start(Device&) override {}
+  std::size_t scratch_bytes(const OpCall& call) const override {
+    const std::size_t own = KernelSet::scratch_bytes(call);
+    return inner_ ? std::max(own, inner_->set->scratch_bytes(call)) : own;
+  }
+  void start(Device&) override {
+    if (inner_) inner_->set->start(*inner_->device);
+  }
 
  protected:
 #define TRIAX_OP(Args, name)                                                                                         \
   void do_##name(const Args& args, const OpContext& context) override {                                              \
-    launch(on_stream(args), context,                                                                                 \
-           [](reference_kernels::ReferenceKernels& set, const Args& of, const OpContext& on) { set.name(of, on); }); \
+    launch(on_stream(args), context, [](KernelSet& set, const Args& of, const OpContext& on) { set.name(of, on); }); \
   }
   TRIAX_PRIMITIVES(TRIAX_OP)
 #undef TRIAX_OP
 
  private:
-  /// The kernel set that computes on a stream's thread.
-  struct Host {
-    reference_kernels::ReferenceKernels set;
-    std::unique_ptr<Device> device = make_host_device();
-    std::unique_ptr<Stream> stream = device->make_stream("item");
-  };
+  /// Of a stream, unless all share the inner kernel set.
+  std::shared_ptr<ComputingHost> host_of(FakeCudaStream& stream) {
+    if (inner_) return inner_;
+    auto [host, is_new] = hosts_.try_emplace(&stream);
+    if (is_new) {
+      host->second = std::make_shared<ComputingHost>();
+      host->second->set = std::make_shared<reference_kernels::ReferenceKernels>();
+    }
+    return host->second;
+  }
 
   template <class Args, class Body>
   void launch(const Args& args, const OpContext& context, Body body) {
     FakeCudaStream& stream = fake_launch_stream(context.stream);
-    auto [host, is_new] = hosts_.try_emplace(&stream);
-    if (is_new) host->second = std::make_shared<Host>();
     auto* scratch = static_cast<std::byte*>(host_alias(context.scratch.data()));
-    stream.enqueue([=, of = host->second, size = context.scratch.size()] {
-      body(of->set, args, {*of->stream, {scratch, size}});
+    stream.enqueue([=, of = host_of(stream), size = context.scratch.size()] {
+      const std::lock_guard lock(of->mutex);
+      body(*of->set, args, {*of->stream, {scratch, size}});
     });
   }
 
-  std::map<FakeCudaStream*, std::shared_ptr<Host>> hosts_;
+  std::shared_ptr<ComputingHost> inner_;
+  std::map<FakeCudaStream*, std::shared_ptr<ComputingHost>> hosts_;
 };
 
 } // namespace
 } // namespace triax::test
 
 TRIAX_PLUGIN(triax::KernelSet, triax::test::FakeCudaKernels, "kernels-fake-cuda", "0.1.0",
-             "the reference's operations on a CUDA device that is none", nullptr)
+             "the operations of a host on a CUDA device that is none", triax::test::kOptions)
