@@ -60,9 +60,9 @@ A host that updates the weights of a GPU, which is not installed here:
     train.precision = "fp32" is the default
     use train.precision "bf16" or "fp16", or leave memory.offload out
   [2]
-  $ triax check base.toml $on_gpu --set train.precision=bf16 --set optimizer.plugin=optim-lamb | head -1
+  $ triax check base.toml $on_gpu --set train.precision=bf16 --set optimizer.plugin=optim-lamb 2>&1 | head -1
   --set: memory.offload = "optimizer" updates each element alone, but optimizer.plugin "optim-lamb" needs values of whole parameters, which its ranks would exchange between their devices
-  $ triax check base.toml $on_gpu --set train.precision=bf16 --set memory.offload_kernels=missing | grep -o 'memory.offload_kernels "missing" was not found'
+  $ triax check base.toml $on_gpu --set train.precision=bf16 --set memory.offload_kernels=missing 2>&1 | grep -o 'memory.offload_kernels "missing" was not found'
   memory.offload_kernels "missing" was not found
 
 Keys without effect:
