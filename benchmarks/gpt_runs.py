@@ -95,13 +95,15 @@ def make_text(triax, work):
              "triax data prepare")
 
 
-def train_engine(triax, run, work, before=()):
-    """Seconds of each measured step. `work` contains the corpus."""
+def train_engine(triax, run, work, before=(), settings=None):
+    """Seconds of each measured step. `work` contains the corpus; `settings`: further keys of the run."""
     toml = work / "run.toml"
     keys = f"threads = {run.threads}" if run.kernels == "kernels-cpu" else ""
     toml.write_text(RUN_TOML.format(**dataclasses.asdict(run), batch=run.micro * run.microbatches, kernel_keys=keys,
                                     all_steps=run.steps + run.warmup))
-    finished([*before, triax, "train", toml, "--fresh", "--set", f"run.dir={work / 'run'}"], f"triax train with {run.kernels}")
+    keys = {"run.dir": work / "run", **(settings or {})}
+    flags = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
+    finished([*before, triax, "train", toml, "--fresh", *flags], f"triax train with {run.kernels}")
     steps = [json.loads(line) for line in (work / "run/metrics.jsonl").read_text().splitlines()]
     return [step["step_ms"] / 1e3 for step in steps[run.warmup:]]
 
