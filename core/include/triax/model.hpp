@@ -238,7 +238,6 @@ struct ModelInfo {
 /// The requirements of a run on a model.
 struct ModelRequest {
   std::int64_t vocab = 0;
-  std::int64_t micro = 1;
   DType compute = DType::f32;
   bool sequence_parallel = false;   // refuse it if the layers ignore LayerContext::sequence_parallel
   bool recompute = false;           // refuse it if the blocks ignore LayerCall::again
