@@ -155,7 +155,7 @@ struct LayerContext {
 /// The communicators of a rank, by axis, or by the product of axes (Group::axis). An axis of size 1 has none.
 class TRIAX_API Groups {
  public:
-  /// Sets the communicator of an axis, or of a product of axes.
+  /// Sets the communicator of an axis, or of a product of axes. Throws Error if it has one.
   void set(std::string axis, Communicator* communicator);
   /// Null if the axis has size 1, or nothing needs the product of these axes.
   Communicator* find(std::string_view axis) const noexcept;
