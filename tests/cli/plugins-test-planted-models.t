@@ -30,6 +30,10 @@ Answers, descriptions and gradients:
   tie_reversed
   status 1
   [  FAILED  ] Info.IsThatOfTheLayers [M3]
+  $ fault partial_of_one_side 'Info.IsThatOfTheLayers'
+  partial_of_one_side
+  status 1
+  [  FAILED  ] Info.IsThatOfTheLayers [M3]
   $ fault std 'Info.IsThatOfTheLayers:Descriptions.AreEqualInEachObject'
   std
   status 1

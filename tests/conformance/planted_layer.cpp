@@ -96,6 +96,7 @@ void PlantedLayer::change_descriptions(int object) {
 
 void PlantedLayer::change_axes() {
   if (has("partial_over_samples")) params_[0].partial = {std::string(kDataAxis)};
+  if (has("partial_of_one_side")) params_[0].partial = {std::string(kTensorAxis)};
   for (ParamSpec& spec : params_) {
     if (has("cut_twice") && !spec.cuts.empty()) spec.cuts.push_back(spec.cuts.front());
     if (has("padded_columns") && spec.cut_along(1)) ++spec.local[1];
