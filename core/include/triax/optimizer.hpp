@@ -127,8 +127,8 @@ class TRIAX_API Optimizer : public Extensible {
 // [O1] supports() accepts a request, or refuses it: each reason has a message, and the full names of the configuration
 //      keys that the user can change ("train.precision"). It accepts a floating master type on the host, and refuses
 //      types that are not floating.
-// [O2] traits().state has distinct names of letters, digits, "_" and "-", other than "master", the same in every call.
-//      The tensors start as zeros.
+// [O2] traits() is the same in every call. Its `state` has at most 64 distinct names of letters, digits, "_" and "-",
+//      other than "master". The tensors start as zeros.
 // [O3] scratch_bytes() of fewer shards is not more. A step uses no scratch memory beyond it.
 //
 // The update
