@@ -258,7 +258,7 @@ class TRIAX_API Model : public Extensible {
   virtual ModelInfo info() const = 0;
   /// Every reason why it cannot serve the run, or none. Called before the first layer is created.
   virtual Refusals supports(const ModelRequest& request, const Layout& layout) const = 0;
-  /// Number of layers, with embedding and head.
+  /// Number of layers, with embedding and head: at most 65536.
   virtual int count() const = 0;
   /// Creates layer `index`, of 0 to count() - 1. A rank creates the layers of its stages only.
   virtual std::unique_ptr<Layer> layer(int index, const LayerContext& context) const = 0;
