@@ -337,6 +337,7 @@ An older version of its interface:
                          scheduler 2: `OpCall::bytes` counts a view twice that the operation reads and writes.
                          scheduler 2: `HfMapping` (`triax/hf_mapping.hpp`): an optional interface of models, with which they are imported from transformers and exported.
                          scheduler 2: `SavedState` (`triax/saved_state.hpp`): an optional interface for state that a checkpoint must hold besides tensors.
+                         scheduler 2: The contract of each interface is numbered clauses, such as `[M1]`, in its header.
                          scheduler 2: An `Axis` says what it `divides`: layers, tensors, samples or positions.
                          scheduler 2: Sizes and ranks of groups have the names of PyTorch and NCCL, such as `Communicator::rank()`.
                          scheduler 2: `Schedule::delay` no longer exists.

@@ -164,6 +164,14 @@ Every fault of an optimizer is found:
   same_names
   status 1
   [  FAILED  ] State.HasDistinctNames [O2]
+  $ fault optim-planted optimizer.fault=many_names 'State.HasDistinctNames'
+  many_names
+  status 1
+  [  FAILED  ] State.HasDistinctNames [O2]
+  $ fault optim-planted optimizer.fault=traits_by_call 'State.HasDistinctNames'
+  traits_by_call
+  status 1
+  [  FAILED  ] State.HasDistinctNames [O2]
   $ fault optim-planted optimizer.fault=any_device 'Device.MemoryIsAccessedByKernelsOnly'
   any_device
   status 1

@@ -141,7 +141,7 @@ The report names the values and the clause:
     f64: if the stash tensor attention.out of block 0 holds NaN outside of its lifetime (forward_to_input), element 0 of block 0, gradient of attention.projection.weight is #, must be #
     f64: if the stash tensor mlp.normed of block 0 holds NaN outside of its lifetime (forward_to_input), element 0 of block 0, gradient of mlp.up.weight is #, must be #
     and 13 more
-    contract: [M14] A stash tensor or input is used within its Life only. Outside of it, its view may be empty. (triax/model.hpp:#)
+    contract: [M14] A stash tensor or input is used within its Life only. Outside of it, its view may be empty. In training, none has Life::sequence. (triax/model.hpp:#)
   [  FAILED  ] Passes.UseTensorsInTheirLifeOnly (# ms)
   [==========] 1 check ran (# ms)
   [  PASSED  ] 0 checks

@@ -26,6 +26,14 @@ Answers, descriptions and gradients:
   tie_of_first
   status 1
   [  FAILED  ] Info.IsThatOfTheLayers [M3]
+  $ fault tie_reversed 'Info.IsThatOfTheLayers'
+  tie_reversed
+  status 1
+  [  FAILED  ] Info.IsThatOfTheLayers [M3]
+  $ fault partial_of_one_side 'Info.IsThatOfTheLayers'
+  partial_of_one_side
+  status 1
+  [  FAILED  ] Info.IsThatOfTheLayers [M3]
   $ fault std 'Info.IsThatOfTheLayers:Descriptions.AreEqualInEachObject'
   std
   status 1
@@ -41,6 +49,26 @@ Answers, descriptions and gradients:
   [  FAILED  ] Cuts.CoverEachDimensionOnce [M6]
   [  FAILED  ] Ranks.EqualOneRank [M23]
   [  FAILED  ] Generating.RanksGiveTheLogitsOfOne [M27]
+  $ fault cut_twice 'Cuts.CoverEachDimensionOnce'
+  cut_twice
+  status 1
+  [  FAILED  ] Cuts.CoverEachDimensionOnce [M6]
+  $ fault padded_columns 'Cuts.CoverEachDimensionOnce'
+  padded_columns
+  status 1
+  [  FAILED  ] Cuts.CoverEachDimensionOnce [M6]
+  $ fault partial_over_samples 'Cuts.CoverEachDimensionOnce'
+  partial_over_samples
+  status 1
+  [  FAILED  ] Cuts.CoverEachDimensionOnce [M6]
+  $ fault partial_and_cut 'Cuts.CoverEachDimensionOnce'
+  partial_and_cut
+  status 1
+  [  FAILED  ] Cuts.CoverEachDimensionOnce [M6]
+  $ fault targets_when_generating 'Boundaries.AreTakenAsMade'
+  targets_when_generating
+  status 1
+  [  FAILED  ] Boundaries.AreTakenAsMade [M7]
   $ fault sharded 'Boundaries.AreTakenAsMade'
   sharded
   status 1
@@ -94,6 +122,10 @@ Orders, memory, samples and streams:
   status 1
   [  FAILED  ] Passes.UseTensorsInTheirLifeOnly [M14]
   [  FAILED  ] Passes.TakeEmptyViewsOutsideOfALife [M14]
+  $ fault cache_in_training 'Passes.UseTensorsInTheirLifeOnly'
+  cache_in_training
+  status 1
+  [  FAILED  ] Passes.UseTensorsInTheirLifeOnly [M14]
   $ fault again 'Again.WritesTheSameStash'
   again
   status 1

@@ -24,11 +24,18 @@ using model_gpt::Sizes;
 //   any_layout       accepts heads that the tensor size does not divide
 //   tie              ties a parameter that does not exist
 //   tie_of_first     ties parameters on the first rank only
+//   tie_reversed     ties the last layer with the first
 //   crash, throws, hang, hang_constructor, hang_destructor
 // Faults of the descriptions of a layer:
 //   std              the initial deviation depends on the tensor size
 //   same_site        two parameters have the same site
 //   cut              cuts begin and end one too early
+//   cut_twice        a dimension has two cuts
+//   padded_columns   a cut of columns is padded
+//   partial_over_samples, partial_and_cut    partial over an axis that divides samples, or that cuts the parameter
+//   partial_of_one_side        the token table is partial in the embedding and not in the head
+//   targets_when_generating    takes targets
+//   cache_in_training          a stash tensor lives from call to call
 //   sharded          the output is described as sharded
 //   short_life       a stash tensor lives only until the backward for inputs, but that for weights reads it
 //   cost             the backward for weights is described with twice its cost
@@ -74,7 +81,9 @@ constexpr triax_option kOptions[] = {
     option_float("dropout", "0.0", 0, 0.99, "dropout rate"),
     option_string(
         "fault", "none",
-        "none|no_keys|any_layout|tie|tie_of_first|std|same_site|cut|sharded|input_gradient|no_loss_scale|overwrites|"
+        "none|no_keys|any_layout|tie|tie_of_first|tie_reversed|std|same_site|cut|cut_twice|padded_columns|"
+        "partial_over_samples|partial_and_cut|partial_of_one_side|targets_when_generating|cache_in_training|sharded|"
+        "input_gradient|no_loss_scale|overwrites|"
         "overwrites_in_16_bits|last_stash|reads_old_stash|writes_past_the_end|inputs|short_life|again|again_alone|"
         "again_allocates|recompute|recompute_last|recompute_posts|recompute_aborts|recompute_throws|"
         "recompute_listed_twice|recompute_listed_beyond|"
@@ -96,8 +105,9 @@ class PlantedModel final : public Model {
                .inner = 4 * context.options.integer("hidden"),
                .dropout = static_cast<float>(context.options.number("dropout"))},
         fault_(context.options.text("fault")),
-        ties_(has("tie_of_first") && context.rank > 0
-                  ? std::vector<Tie>()
+        ties_(has("tie_of_first") && context.rank > 0 ? std::vector<Tie>()
+              : has("tie_reversed")
+                  ? std::vector<Tie>{{count() - 1, kTokenTable, 0, kTokenTable}}
                   : std::vector<Tie>{{0, kTokenTable, count() - 1, has("tie") ? "table" : kTokenTable}}) {
     static std::atomic<int> objects = 0;
     number_ = objects++;
@@ -130,7 +140,8 @@ class PlantedModel final : public Model {
   std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
     if (index == 0)
       return planted(make_embedding(sizes_, context), context,
-                     "reads_old_stash|renumbers_samples|padding|rank_padding|std|sharded|never_drops|tokens_not_ready");
+                     "reads_old_stash|renumbers_samples|padding|rank_padding|std|sharded|never_drops|tokens_not_ready|"
+                     "partial_of_one_side");
     if (index == count() - 1)
       return planted(make_head(context, model_gpt::head_options(sizes_), index), context, "no_loss_scale|always_drops");
     return planted(make_block(sizes_, context, index), context, {});
@@ -149,7 +160,7 @@ class PlantedModel final : public Model {
   std::unique_ptr<Layer> planted(std::unique_ptr<Layer> layer, const LayerContext& context,
                                  std::string_view own) const {
     constexpr std::string_view kNotInBlocks =
-        "reads_old_stash|renumbers_samples|padding|rank_padding|std|sharded|no_loss_scale";
+        "reads_old_stash|renumbers_samples|padding|rank_padding|std|sharded|no_loss_scale|partial_of_one_side";
     const bool is_here =
         own.empty() ? kNotInBlocks.find(fault_) == std::string_view::npos : own.find(fault_) != std::string_view::npos;
     return std::make_unique<PlantedLayer>(std::move(layer), context, is_here ? fault_ : "none", number_);

@@ -21,8 +21,9 @@ constexpr double kMomentum = 0.75;
 
 constexpr triax_option kOptions[] = {
     option_string("fault", "none",
-                  "none|no_keys|same_names|any_device|not_ready|early_scalars|reads_in_plan|ignores_skip|counts_skips|"
-                  "ignores_clip|ignores_lr|decays_all|truncates|writes_beside|allocates|hidden_state|part_index|calls|"
+                  "none|no_keys|same_names|many_names|traits_by_call|any_device|not_ready|early_scalars|reads_in_plan|"
+                  "ignores_skip|counts_skips|ignores_clip|ignores_lr|decays_all|truncates|writes_beside|allocates|"
+                  "hidden_state|part_index|calls|"
                   "bad_load|scratch_end|scratch_kept|scratch_sizes|scales_gradient|per_object|hang_extension",
                   "what is wrong with this optimizer"),
 };
@@ -52,7 +53,10 @@ class PlantedOptimizer final : public Optimizer, public SavedState {
     return out;
   }
   OptimizerTraits traits() const override {
-    return {has("same_names") ? std::vector<std::string>{"u", "u"} : std::vector<std::string>{"u"}};
+    OptimizerTraits out{has("same_names") ? std::vector<std::string>{"u", "u"} : std::vector<std::string>{"u"}};
+    while (has("many_names") && out.state.size() <= 64) out.state.push_back(text("u{}", out.state.size()));
+    if (has("traits_by_call")) out.elementwise = ++asked_ % 2 == 0;
+    return out;
   }
   void prepare(std::span<const ParameterShard>) override {}
   std::size_t scratch_bytes(std::span<const ParameterShard> shards) const override {
@@ -114,6 +118,7 @@ class PlantedOptimizer final : public Optimizer, public SavedState {
 
   const std::string fault_;
   int calls_ = 0, updates_ = 0, number_ = 0;
+  mutable int asked_ = 0; // calls of traits()
   std::unique_ptr<int> kept_;
 };
 

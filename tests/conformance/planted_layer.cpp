@@ -39,6 +39,7 @@ PlantedLayer::PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& con
       fault_(std::move(fault)),
       params_(layer_->params().begin(), layer_->params().end()),
       stash_(layer_->stash().begin(), layer_->stash().end()),
+      inputs_(layer_->inputs().begin(), layer_->inputs().end()),
       outputs_(layer_->outputs().begin(), layer_->outputs().end()),
       last_stash_(stash_.size()),
       numbers_(static_cast<std::size_t>(context.micro)) {
@@ -48,6 +49,7 @@ PlantedLayer::PlantedLayer(std::unique_ptr<Layer> layer, const LayerContext& con
   if (has("recompute_listed_beyond") && cheap_) recomputed_.push_back(static_cast<int>(stash_.size()));
   if (offered_) change_steps();
   change_descriptions(object);
+  change_axes();
 }
 
 void PlantedLayer::change_steps() {
@@ -79,12 +81,27 @@ void PlantedLayer::change_descriptions(int object) {
       for (Cut& cut : spec.cuts)
         if (cut.begin > 0) --cut.begin, --cut.end;
   if (has("sharded")) outputs_[0].sharded = true;
+  if (has("targets_when_generating") && context_.purpose == Purpose::generate)
+    inputs_.push_back({"targets", {context_.max_rows, context_.micro}, DType::i32});
+  if (has("cache_in_training") && context_.purpose == Purpose::train)
+    for (StashSpec& spec : stash_)
+      if (spec.life == Life::forward_to_weight) spec.life = Life::sequence;
   if (has("cache_of_call"))
     for (StashSpec& spec : stash_)
       if (spec.life == Life::sequence) spec.shape[0] = context_.max_rows;
   if (has("short_life"))
     for (StashSpec& spec : stash_)
       if (spec.life == Life::forward_to_weight) spec.life = Life::forward_to_input;
+}
+
+void PlantedLayer::change_axes() {
+  if (has("partial_over_samples")) params_[0].partial = {std::string(kDataAxis)};
+  if (has("partial_of_one_side")) params_[0].partial = {std::string(kTensorAxis)};
+  for (ParamSpec& spec : params_) {
+    if (has("cut_twice") && !spec.cuts.empty()) spec.cuts.push_back(spec.cuts.front());
+    if (has("padded_columns") && spec.cut_along(1)) ++spec.local[1];
+    if (has("partial_and_cut") && !spec.cuts.empty()) spec.partial = {spec.cuts.front().axis};
+  }
 }
 
 Cost PlantedLayer::cost() const {

@@ -19,7 +19,7 @@ class PlantedLayer final : public Layer, public CheapRecompute, public Recompute
   std::string_view name() const override { return layer_->name(); }
   std::span<const ParamSpec> params() const override { return params_; }
   std::span<const StashSpec> stash() const override { return stash_; }
-  std::span<const TensorSpec> inputs() const override { return layer_->inputs(); }
+  std::span<const TensorSpec> inputs() const override { return inputs_; }
   std::span<const TensorSpec> outputs() const override { return outputs_; }
   Cost cost() const override;
 
@@ -40,6 +40,7 @@ class PlantedLayer final : public Layer, public CheapRecompute, public Recompute
  private:
   bool has(std::string_view fault) const { return fault_ == fault; }
   void change_descriptions(int object);
+  void change_axes();
   void change_steps();
   void add_parameter(std::int64_t elements);
   LayerCall changed(const LayerCall& call);
@@ -52,7 +53,7 @@ class PlantedLayer final : public Layer, public CheapRecompute, public Recompute
   const std::string fault_;
   std::vector<ParamSpec> params_;
   std::vector<StashSpec> stash_;
-  std::vector<TensorSpec> outputs_;
+  std::vector<TensorSpec> inputs_, outputs_;
   std::vector<int> recomputed_;
   std::vector<RecomputeStep> steps_;
   std::vector<TensorView> last_in_, last_stash_;

@@ -74,8 +74,7 @@ struct Mask {
   TensorView lengths{};
 };
 
-// --- primitives
-// -------------------------------------------------------------------------------------------------------
+// Primitives
 
 /// [K21] d = alpha * op(a) op(b) + beta * d. d [..., M, N]; op(a) [..., M, K]; op(b) [..., K, N]; up to two leading
 ///       batch dimensions, equal in all three. The last stride of each view is 1. With beta = 0, d is not read.
@@ -254,8 +253,7 @@ struct StepControl {
   LossScaling scaling{};
 };
 
-// --- fused operations: each has a default made of the primitives
-// --------------------------------------------------------
+// Fused operations: each has a default made of the primitives
 
 /// [K47] z = x w^T + bias; y = act(z). x [rows, k], w [n, k], bias [n] (may be empty). With an activation, z [rows, n]
 ///       is kept for the backward; otherwise z is empty.

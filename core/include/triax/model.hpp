@@ -53,9 +53,10 @@ struct ParamSpec {
   std::string name; // unique within the layer: "attention.qkv.weight"
   Shape global;     // of the whole parameter, without padding
   /// Empty: replicated. Each axis and each dimension is in one cut at most: an expert's weight [E, n, k] may be cut
-  /// along E by one axis and along n by another.
+  /// along E by one axis and along n by another. An axis that divides layers cuts nothing.
   std::vector<Cut> cuts;
-  Shape local; // shape as stored; rows of a cut dimension past end - begin are padding: zeros, never updated
+  /// The shape as stored. Rows past end - begin are padding: zeros, never updated. Only dimension 0 may have them.
+  Shape local;
   Init init;
   bool decay = false;     // weight decay applies
   std::uint32_t site = 0; // random site of its initial values, unique in the model: layer*16 + n
@@ -107,14 +108,14 @@ struct StashSpec {
 
 /// A boundary tensor. "tokens" and "targets" (i32 [s, b]) come from the data; "loss" (f64 [b], summed over the sample's
 /// tokens) goes to the training loop. For Purpose::generate, no layer reads targets, and the last output is "logits"
-/// [s, b, V] of the whole vocabulary. Any other name connects the output of one layer to the input of the next. All
-/// ranks of a tensor group hold the same bits of it and of its gradient, so that transfers between stages can be
-/// scattered, unless it is `sharded`.
+/// [s, b, V] of the whole vocabulary. Any other name connects the output of one layer to the input of the next. Unless
+/// it is `sharded`, all ranks of a tensor group hold the same bits of it and of its gradient, so that transfers between
+/// stages can be scattered.
 struct TensorSpec {
   std::string name;
   Shape shape; // in the largest call
   DType dtype = DType::f32;
-  Life life = Life::forward_only; // for an input: how long the layer reads it
+  Life life = Life::forward_only; // for an input: how long the layer reads it, from its forward on
   bool sharded = false;           // over tensor ranks: each has a different part, as with sequence parallelism
   int row_dim = 0;                // as StashSpec::row_dim
 };
@@ -154,7 +155,7 @@ struct LayerContext {
 /// The communicators of a rank, by axis, or by the product of axes (Group::axis). An axis of size 1 has none.
 class TRIAX_API Groups {
  public:
-  /// Sets the communicator of an axis, or of a product of axes.
+  /// Sets the communicator of an axis, or of a product of axes. Throws Error if it has one.
   void set(std::string axis, Communicator* communicator);
   /// Null if the axis has size 1, or nothing needs the product of these axes.
   Communicator* find(std::string_view axis) const noexcept;
@@ -175,8 +176,8 @@ struct LayerCall {
   /// True for a forward of which only the stash is wanted, with the same bits as at the first call. The outputs are
   /// empty views; leave out the work that only they need.
   bool again = false;
-  double loss_gradient = 1; // 1 / tokens of the global batch
-  const StepScalars* scalars = nullptr;
+  double loss_gradient = 1;             // 1 / tokens of the global batch
+  const StepScalars* scalars = nullptr; // device memory: loss_scale; null: it is 1
   ActionId action = kNoAction;
   Rows rows{}; // positions that this call computes, of all tensor ranks together: see LayerContext::own()
 
@@ -220,9 +221,10 @@ class TRIAX_API Layer : public Extensible {
   virtual void backward_weight(const LayerCall& call, Views in, Views stash, Views grads) = 0;
 };
 
-/// Two parameters that share one value: same initial value, sum of both gradients, one update.
+/// Two parameters that share one value: the initial value of the first, sum of both gradients, one update. Checkpoints
+/// have it with the name of the first.
 struct Tie {
-  int layer_a = 0;
+  int layer_a = 0; // less than layer_b
   std::string param_a;
   int layer_b = 0;
   std::string param_b;
@@ -238,7 +240,6 @@ struct ModelInfo {
 /// The requirements of a run on a model.
 struct ModelRequest {
   std::int64_t vocab = 0;
-  std::int64_t micro = 1;
   DType compute = DType::f32;
   bool sequence_parallel = false;   // refuse it if the layers ignore LayerContext::sequence_parallel
   bool recompute = false;           // refuse it if the blocks ignore LayerCall::again
@@ -257,7 +258,7 @@ class TRIAX_API Model : public Extensible {
   virtual ModelInfo info() const = 0;
   /// Every reason why it cannot serve the run, or none. Called before the first layer is created.
   virtual Refusals supports(const ModelRequest& request, const Layout& layout) const = 0;
-  /// Number of layers, with embedding and head.
+  /// Number of layers, with embedding and head: at most 65536.
   virtual int count() const = 0;
   /// Creates layer `index`, of 0 to count() - 1. A rank creates the layers of its stages only.
   virtual std::unique_ptr<Layer> layer(int index, const LayerContext& context) const = 0;
@@ -279,7 +280,8 @@ class TRIAX_API Model : public Extensible {
 //      rank, and refuses types that are not floating.
 // [M2] For what supports() accepts, every layer can be created, and a dry run of it succeeds.
 // [M3] info(), count() and ties() are the same in each object. The blocks are layers of the model; a tie names two
-//      parameters of it that have the same shape, cuts, initial values and decay.
+//      parameters of it, the first in an earlier layer, that have the same shape, cuts, partial sums, initial values
+//      and decay.
 //
 // Descriptions
 //
@@ -289,9 +291,11 @@ class TRIAX_API Model : public Extensible {
 // [M5] Names are unique: of layers, of the parameters of a layer, of its stash tensors, of its inputs, and of its
 //      outputs. Sites are unique in the model.
 // [M6] Over the ranks of an axis, the cuts of a dimension cover it once. ParamSpec::local holds the range, and
-//      the global size in dimensions without a cut.
-// [M7] Each layer takes what the layer before makes, and data: equal names, shapes, types, parts. The first layer takes
-//      data only. The last layer has one output: the loss, f64 [b], or, generating, the logits [rows, b, V].
+//      the global size in dimensions without a cut; only dimension 0 is padded. Each axis and each dimension is in one
+//      cut at most. An axis in ParamSpec::partial divides tensors, and cuts no dimension of the parameter.
+// [M7] Each layer takes what the layer before makes, and data: equal names, shapes, types, `sharded` and `row_dim`. The
+//      first layer takes data only; generating, no layer takes targets. The life of an input begins with the forward.
+//      The last layer has one output: the loss, f64 [b], or, generating, the logits [rows, b, V].
 //
 // Passes
 //
@@ -304,7 +308,8 @@ class TRIAX_API Model : public Extensible {
 // [M12] A pass reads nothing of what its outputs, input gradients, new stash tensors and scratch memory held before.
 // [M13] A pass writes its outputs, its stash, the gradients that it computes, and scratch memory: nothing beside them,
 //      and no parameters, inputs, or tensors of other microbatches.
-// [M14] A stash tensor or input is used within its Life only. Outside of it, its view may be empty.
+// [M14] A stash tensor or input is used within its Life only. Outside of it, its view may be empty. In training, none
+//      has Life::sequence.
 // [M15] forward() with LayerCall::again writes the same bits into the stash as the first time. Its outputs are empty
 //      views.
 // [M16] Equal calls give equal bits, in each object.

@@ -77,10 +77,10 @@ struct OptimizerTraits {
 
 /// Arguments of a step.
 struct StepArgs {
-  const StepScalars* scalars = nullptr; // device memory: lr, clip, step...
+  const StepScalars* scalars = nullptr; // lr, clip, step...; in the memory that OptimizerRequest::device has
   double weight_decay = 0;              // applied to parameters with ParamSpec::decay
   const Groups& groups;                 // for values of a whole parameter, such as a norm over the axes that cut it
-  std::span<std::byte> scratch;         // of scratch_bytes(), in device memory; its content is lost between calls
+  std::span<std::byte> scratch;         // of scratch_bytes(), in the same memory; its content is lost between calls
   OpContext op;
   ActionId action = kNoAction;
 };
@@ -106,7 +106,8 @@ class TRIAX_API Optimizer : public Extensible {
   virtual Refusals supports(const OptimizerRequest& request) const = 0;
   /// The same at every call.
   virtual OptimizerTraits traits() const = 0;
-  /// Called before the first step with all shards of this rank. Allocate the host memory that step() needs here.
+  /// Called before the first step with all shards of this rank. Allocate the host memory that step() needs here. The
+  /// list is valid in this call only.
   virtual void prepare(std::span<const ParameterShard> shards) = 0;
   /// Bytes of StepArgs::scratch that a step of these shards needs; less for fewer shards.
   virtual std::size_t scratch_bytes(std::span<const ParameterShard> shards) const;
@@ -126,8 +127,8 @@ class TRIAX_API Optimizer : public Extensible {
 // [O1] supports() accepts a request, or refuses it: each reason has a message, and the full names of the configuration
 //      keys that the user can change ("train.precision"). It accepts a floating master type on the host, and refuses
 //      types that are not floating.
-// [O2] traits().state has distinct names of letters, digits, "_" and "-", other than "master", the same in every call.
-//      The tensors start as zeros.
+// [O2] traits() is the same in every call. Its `state` has at most 64 distinct names of letters, digits, "_" and "-",
+//      other than "master". The tensors start as zeros.
 // [O3] scratch_bytes() of fewer shards is not more. A step uses no scratch memory beyond it.
 //
 // The update

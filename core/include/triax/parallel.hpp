@@ -62,7 +62,8 @@ struct LinearOptions {
   std::int64_t parts = 1;
 };
 
-/// y = act(x W^T + bias). The rows of W [out, in], and so the columns of y, are split over the tensor ranks.
+/// y = act(x W^T + bias). The rows of W [out, in], and so the columns of y, are split over the tensor ranks. The
+/// parameters are NAME.weight and NAME.bias.
 class TRIAX_API ColumnLinear {
  public:
   /// `out`: of all parts. Throws Error if the size of a part is not divisible by the tensor size.
@@ -87,7 +88,8 @@ class TRIAX_API ColumnLinear {
 };
 
 /// y = x W^T, summed over the tensor ranks; the columns of W [out, in] and of x are split. The bias is replicated; the
-/// caller adds it (together with dropout and residual). It has the gradient of all positions on every rank.
+/// caller adds it (together with dropout and residual). It has the gradient of all positions on every rank. The
+/// parameters are NAME.weight and NAME.bias.
 class TRIAX_API RowLinear {
  public:
   /// act must be none and parts 1.
@@ -96,7 +98,7 @@ class TRIAX_API RowLinear {
   int bias() const { return bias_; } // index in params and grads; -1: none
   /// x [s, b, in/t]; y [rows, b, out] without bias.
   void forward(const LayerCall& call, Views params, const TensorView& x, const TensorView& y, Views stash) const;
-  /// dy [rows, b, out]; dx [s, b, in/t]. If x was act(before), dx may be the gradient of `before` and then has its
+  /// dy [rows, b, out]; dx [s, b, in/t]. With `act`, x was act(before), and dx is the gradient of `before`, in its
   /// shape.
   void backward_input(const LayerCall& call, Views params, const TensorView& dy, const TensorView& dx, Views stash,
                       Activation act = Activation::none, const TensorView& before = {}) const;
@@ -118,9 +120,9 @@ struct NormOptions {
   std::int64_t heads = 0;
 };
 
-/// Layer norm or RMS norm over the last dimension: weight, bias, and the statistics that its backward needs. x, y and
-/// their gradients are [rows, b, h]. With sequence parallelism, the gradients of weight and bias are partial; those of
-/// a norm of heads are over several tensor ranks, which have other heads.
+/// Layer norm or RMS norm over the last dimension: NAME.weight, NAME.bias, and the statistics that its backward needs.
+/// x, y and their gradients are [rows, b, h]. The gradients of weight and bias are partial with sequence parallelism,
+/// because ranks have other positions, and for norms of heads over several tensor ranks, which have other heads.
 class TRIAX_API Norm {
  public:
   Norm(LayerParts& parts, const LayerContext& context, const std::string& name, const NormOptions& options);
@@ -143,7 +145,7 @@ class TRIAX_API Norm {
   int mean_ = -1, rstd_ = 0; // in the stash; rms has no mean
 };
 
-/// Embedding whose table [V, h] is split over the tensor ranks by vocabulary.
+/// Embedding whose table [V, h], the parameter NAME, is split over the tensor ranks by vocabulary.
 class TRIAX_API VocabEmbedding {
  public:
   VocabEmbedding(LayerParts& parts, const LayerContext& context, std::string name, std::int64_t hidden, Init init);
@@ -162,8 +164,8 @@ class TRIAX_API VocabEmbedding {
 };
 
 /// Logits x W^T of this rank's part of the vocabulary, and the loss over the whole vocabulary. No rank holds the logits
-/// of the whole vocabulary; three all-reduces move b*s numbers each. The weight [V, h] is a parameter of the layer
-/// (usually tied).
+/// of the whole vocabulary; three all-reduces move b*s numbers each. The weight [V, h] is the parameter NAME of the
+/// layer (usually tied).
 class TRIAX_API VocabCrossEntropy {
  public:
   /// Adds the weight and the stash (logits, maxima, sums; W needs x for the gradient of the weight).

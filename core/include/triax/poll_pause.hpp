@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pause between two polls of a rank that waits for other ranks.
 //
-// Threads: an object belongs to the thread that waits; the process counts its threads that have waited. Blocking:
-// idle() may sleep, for a fraction of a millisecond. The first object of a process reads the number of cores from a few
-// small files. Errors: none. Later objects of a thread allocate nothing.
+// Threads: an object belongs to the thread that waits; the process counts its threads that have waited. Ownership:
+// values. Blocking: idle() may sleep, for a fraction of a millisecond. The first object of a process reads the number
+// of cores from a few small files. Errors: none. Later objects of a thread allocate nothing.
 #pragma once
 
 #include "triax/export.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counter-based random numbers: a number depends on what it is for, never on who computes it or when.
 //
-// Threads: pure functions. Ownership, blocking: none.
+// Threads: pure functions. Ownership, blocking, errors: none.
 // Philox-4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC'11). The key comes from
 // the run's seed and a purpose. The counter's four words are: element/4 in the global tensor (64 bits), layer*16 +
 // site, running number of the sample since step 0. Element e uses word e % 4 of its block. So dropout masks and initial

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values of memory.recompute: what transformer blocks compute again before their backward.
 //
-// Threads: constants and a pure function. Errors: none.
+// Threads: constants and a pure function. Ownership, blocking, errors: none.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optional communicator interface: registers device memory with the transport before first
-// use.
+// Optional communicator interface: registers device memory with the transport before its first use.
 //
 // Threads: the rank's main thread. Ownership: the memory outlives the communicator. Blocking: add() may call a driver.
 // Errors: add() throws Error.

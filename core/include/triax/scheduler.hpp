@@ -73,7 +73,7 @@ class TRIAX_API Schedule {
   Schedule(const PipelineShape& shape, std::vector<int> stage_rank)
       : rows_(static_cast<std::size_t>(shape.pipeline)), stage_rank_({std::move(stage_rank)}) {}
 
-  /// The actions of a pipeline rank, and the number of these ranks.
+  /// The actions of a pipeline rank, of 0 to ranks() - 1, and the number of these ranks.
   /// @{
   std::vector<Action>& row(int rank) { return rows_.at(static_cast<std::size_t>(rank)); }
   const std::vector<Action>& row(int rank) const { return rows_.at(static_cast<std::size_t>(rank)); }

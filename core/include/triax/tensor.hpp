@@ -43,6 +43,7 @@ inline constexpr int kMaxRank = 4;
 class TRIAX_API Shape {
  public:
   Shape() = default;
+  /// Throws Error for more than kMaxRank sizes, or a negative one.
   Shape(std::initializer_list<std::int64_t> sizes);
 
   /// Number of dimensions.
@@ -105,7 +106,8 @@ class TRIAX_API TensorView {
 
   /// Elements [begin, end) of dimension `dim`. Throws Error if the range is outside the dimension.
   TensorView slice(int dim, std::int64_t begin, std::int64_t end) const;
-  /// The part at `index` of the outermost dimension; the result has one dimension less.
+  /// The part at `index` of the outermost dimension; the result has one dimension less. Throws Error if the index is
+  /// outside the dimension.
   TensorView at(std::int64_t index) const;
   /// The same elements with another shape. Throws Error if the view is not contiguous or the number of elements
   /// differs.

@@ -28,8 +28,7 @@ const GenerateRequest& checked(const GenerateRequest& request) {
   if (context.sequence > positions)
     throw Error(text("a cache of {} positions, but the model has {} (model.sequence)", context.sequence, positions), {},
                 text("use at most {} positions", positions));
-  const ModelRequest needed{
-      .vocab = context.vocab, .micro = context.micro, .compute = context.compute, .purpose = Purpose::generate};
+  const ModelRequest needed{.vocab = context.vocab, .compute = context.compute, .purpose = Purpose::generate};
   const Refusals refusals =
       call_plugin("supports", typeid(request.model), [&] { return request.model.supports(needed, context.layout); });
   if (!refusals.empty()) throw to_error(refusals);

@@ -78,7 +78,6 @@ bool PlanAcceptance::accepts_layers(const TrainingPlan& plan) {
   const config::RunConfig& run = request_.run;
   const Layout layout = Layout::ptd(plan.pipeline, plan.tensor, plan.data);
   const ModelRequest asked{.vocab = run.vocab,
-                           .micro = plan.micro,
                            .compute = run.train.compute,
                            .sequence_parallel = splits_positions(plan),
                            .recompute = plan.recompute == Recompute::full};

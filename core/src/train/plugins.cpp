@@ -287,7 +287,6 @@ Refusals RankPlugins::answer_of(const config::PluginChoice& choice, const std::f
 Refusals RankPlugins::model_refusals(const Layout& layout) const {
   return answer_of(run_.model, [&] {
     return model_->supports({.vocab = run_.vocab,
-                             .micro = run_.batch.micro,
                              .compute = run_.train.compute,
                              .sequence_parallel = run_.parallel.sequence && layout.tensor_size() > 1,
                              .recompute = run_.memory.recompute.any("full"),

@@ -119,8 +119,10 @@ void check_tie(const CreatedModel& model, const Tie& tie, Report& report) {
   const ParamSpec* const b = find_parameter(model, tie.layer_b, tie.param_b);
   report.expect(a && b && a != b, "{} does not name two parameters of the model", at);
   if (!a || !b) return;
+  report.expect(tie.layer_a < tie.layer_b, "{}: the first must be in an earlier layer", at);
   report.expect(a->global == b->global && a->local == b->local && a->cuts == b->cuts, "{}: their shapes or cuts differ",
                 at);
+  report.expect(a->partial == b->partial, "{}: their partial sums differ", at);
   report.expect(a->init.kind == b->init.kind && a->init.std == b->init.std && a->decay == b->decay,
                 "{}: their initial values or decay differ", at);
 }

@@ -50,11 +50,8 @@ DType master_type(DType compute) {
 }
 
 ModelRequest request_of(const ModelShape& shape, std::int64_t vocab) {
-  return {.vocab = vocab,
-          .micro = shape.micro,
-          .compute = shape.compute,
-          .sequence_parallel = shape.sequence_parallel,
-          .purpose = shape.purpose};
+  return {
+      .vocab = vocab, .compute = shape.compute, .sequence_parallel = shape.sequence_parallel, .purpose = shape.purpose};
 }
 
 const char* name_of(Pass pass) noexcept {

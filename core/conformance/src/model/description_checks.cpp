@@ -138,6 +138,34 @@ struct RankParam {
   int rank;
 };
 
+bool divides(const Layout& layout, const std::string& axis, Divides what) {
+  const auto found = std::ranges::find(layout.axes(), axis, &Axis::name);
+  return found != layout.axes().end() && found->divides == what;
+}
+
+/// A parameter on one rank: its cuts and partial sums.
+void check_axes(const RankParam& of, const Layout& layout, const std::string& parameter, Report& report) {
+  const ParamSpec& spec = *of.spec;
+  const std::string at = text("{}, rank {}", parameter, of.rank);
+  std::set<std::string> axes;
+  std::set<int> dims;
+  for (const Cut& cut : spec.cuts) {
+    const bool has_dim = cut.dim >= 0 && cut.dim < spec.global.rank();
+    report.expect(has_dim, "{}: a cut of dimension {}, but it has {} dimensions", at, cut.dim, spec.global.rank());
+    report.expect(axes.insert(cut.axis).second, "{}: axis {} is in two cuts", at, cut.axis);
+    report.expect(dims.insert(cut.dim).second, "{}: dimension {} is in two cuts", at, cut.dim);
+    report.expect(!divides(layout, cut.axis, Divides::layers), "{}: axis {} divides layers", at, cut.axis);
+    if (has_dim && cut.dim > 0)
+      report.expect(spec.local[cut.dim] == cut.end - cut.begin, "{}: dimension {} is padded; only dimension 0 may be",
+                    at, cut.dim);
+  }
+  for (const std::string& axis : spec.partial) {
+    report.expect(divides(layout, axis, Divides::tensors), "{}: partial over axis {}, which does not divide tensors",
+                  at, axis);
+    report.expect(!axes.contains(axis), "{}: axis {} is in a cut and in `partial`", at, axis);
+  }
+}
+
 /// One dimension of a parameter, over the ranks of the axis that cuts it.
 void check_dimension(const std::vector<RankParam>& of_ranks, int dim, const Layout& layout, const std::string& at,
                      Report& report) {
@@ -178,6 +206,7 @@ void check_cuts(const std::vector<RankParam>& of_ranks, const Layout& layout, co
     report.expect(is_equal, "{}, rank {}: its shapes are {} and {}; {} on rank 0", at, of.rank, of.spec->global,
                   of.spec->local, global);
     are_comparable &= is_equal;
+    if (is_equal) check_axes(of, layout, at, report);
   }
   for (int dim = 0; dim < global.rank() && are_comparable; ++dim) check_dimension(of_ranks, dim, layout, at, report);
 }
@@ -228,6 +257,12 @@ void check_boundary(const Layer& producer, const Layer& consumer, const std::str
                   "{}: {} takes \"{}\", which {} does not make", at, consumer.name(), input.name, producer.name());
 }
 
+void check_targets_are_left_out(const CreatedModel& generating, const std::string& at, Report& report) {
+  for (std::size_t i = 0; i < generating.count(); ++i)
+    for (const TensorSpec& input : generating.layer(i).inputs())
+      report.expect(input.name != "targets", "{}: {} takes \"targets\", which do not exist", at, generating.name(i));
+}
+
 void boundaries_match(const ModelSubject& subject, Report& report) {
   for (const ModelShape& shape : all_shapes(subject)) {
     const CreatedModel model(subject, shape);
@@ -237,6 +272,7 @@ void boundaries_match(const ModelSubject& subject, Report& report) {
                     input.name);
     for (std::size_t i = 1; i < model.count(); ++i) check_boundary(model.layer(i - 1), model.layer(i), at, report);
     const bool generates = shape.purpose == Purpose::generate;
+    if (generates) check_targets_are_left_out(model, at, report);
     const auto outputs = model.layer(model.count() - 1).outputs();
     const std::int64_t b = shape.micro;
     const bool is_loss = outputs.size() == 1 && outputs[0].name == "loss" && outputs[0].dtype == DType::f64 &&

@@ -14,6 +14,7 @@ namespace triax::conformance {
 namespace {
 
 constexpr DType kFloatingTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16};
+constexpr std::size_t kMaxStates = 64; // of an engine
 constexpr DType kEveryType[] = {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u8};
 
 void refuses_requests_with_reasons(const OptimizerSubject& subject, Report& report) {
@@ -35,9 +36,16 @@ void refuses_requests_with_reasons(const OptimizerSubject& subject, Report& repo
 
 void state_names_are_distinct(const OptimizerSubject& subject, Report& report) {
   const Object<Optimizer> one = subject.optimizer(), other = subject.optimizer();
-  const std::vector<std::string> names = one->traits().state;
-  report.expect(one->traits().state == names && other->traits().state == names,
-                "traits().state differs from call to call, or from object to object");
+  const OptimizerTraits first = one->traits();
+  const std::vector<std::string>& names = first.state;
+  for (const Object<Optimizer>* const of : {&one, &other}) {
+    const OptimizerTraits again = (*of)->traits();
+    const bool is_equal = again.state == names && again.elementwise == first.elementwise &&
+                          again.adds_over_group == first.adds_over_group;
+    report.expect(is_equal, "traits() differs from call to call, or from object to object");
+  }
+  report.expect(names.size() <= kMaxStates, "traits() names {} state tensors, which are more than {}", names.size(),
+                kMaxStates);
   std::set<std::string> seen;
   for (const std::string& name : names) {
     const bool is_name = !name.empty() && name != "master" && std::ranges::all_of(name, [](char letter) {

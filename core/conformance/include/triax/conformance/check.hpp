@@ -2,8 +2,8 @@
 // Checks and suites. A suite of a kind of plugin is a table:
 //
 //   constexpr CheckOf<SchedulerSubject> kChecks[] = {
-//     {"Rows.AreEqualInEveryCall", "S3", nullptr, rows_are_equal},
-//     {"Rows.AgreeWithTheClaimedPeak", "S7", claims_no_peak, rows_agree_with_peak},
+//     {"Rows.AreEqualInEveryCallAndObject", "S2", nullptr, rows_are_equal},
+//     {"Options.AtTheirLimitsRefuseOrGiveRows", "S7", unless_variants, options_at_their_limits},
 //   };
 //   std::vector<Check> scheduler_checks(const SchedulerSubject& subject) { return bind_checks(kChecks, subject); }
 //
