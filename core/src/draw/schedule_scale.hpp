@@ -21,7 +21,7 @@ struct Scale {
   double strip = 0;       // height of a rank's strip of microbatch chunks in flight
   double number = 0;      // font size in boxes
   double gap = 0;         // between adjacent boxes
-  int most_in_flight = 1; // the largest number of any rank
+  int max_in_flight = 1; // the largest number of any rank
   int labelled = 1;       // every labelled-th rank has a label
   double tick = 1;        // time between two ticks
 
