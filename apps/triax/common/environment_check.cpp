@@ -22,8 +22,9 @@ std::optional<Refusal> environment_error() {
                         kMinOpenFiles)
         .with_hint("ask the administrator to raise the hard limit (ulimit -Hn) to at least {}", kMinOpenFiles);
   if (const rlim_t allowed = os::raise_stack_limit(kMinStack); allowed < kMinStack)
-    return make_refusal(ErrorCode::kConflict, {}, "the limit on the stack size is {} KiB, but triax needs at least {} KiB",
-                        allowed / 1024, kMinStack / 1024)
+    return make_refusal(ErrorCode::kConflict, {},
+                        "the limit on the stack size is {} KiB, but triax needs at least {} KiB", allowed / 1024,
+                        kMinStack / 1024)
         .with_hint("ask the administrator to raise the hard limit (ulimit -Hs) to at least {}", kMinStack / 1024);
   std::error_code failed;
   if (std::filesystem::current_path(failed).empty())

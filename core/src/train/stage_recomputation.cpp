@@ -40,7 +40,8 @@ std::string to_text(const StageRecomputation& recomputation) {
     const char* const recompute = one ? "recomputes" : "recompute";
     out += text("{} {}{}; ", report::counted_text(blocks.count, "block"), names.empty() ? keep : recompute, names);
   }
-  return out + text("{} of its blocks' forward by the cost model", report::percent_text(recomputation.forward_fraction));
+  return out +
+         text("{} of its blocks' forward by the cost model", report::percent_text(recomputation.forward_fraction));
 }
 
 } // namespace triax::train

@@ -24,8 +24,9 @@ int users = 0;
 
 void require_threads(int given) {
   if (given < MPI_THREAD_SERIALIZED)
-    throw Error("this MPI does not support MPI_THREAD_SERIALIZED, which calls from the threads of ranks need", "comm-mpi",
-                "use an MPI that was built with threads; a program that initialises MPI itself must call MPI_Init_thread");
+    throw Error(
+        "this MPI does not support MPI_THREAD_SERIALIZED, which calls from the threads of ranks need", "comm-mpi",
+        "use an MPI that was built with threads; a program that initialises MPI itself must call MPI_Init_thread");
 }
 
 void initialise() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transport of one rank over MPI messages in host memory. It uses Isend, Issend, Irecv, Testsome, Iprobe and Cancel, but
-// no collectives of MPI: these add in no fixed order (README.md), cannot be cancelled, and have no deadline.
+// Transport of one rank over MPI messages in host memory. It uses Isend, Issend, Irecv, Testsome, Iprobe and Cancel,
+// but no collectives of MPI: these add in no fixed order (README.md), cannot be cancelled, and have no deadline.
 //
 // Threads: the rank's main thread only. Blocking: the constructor, until all ranks have called it; the destructor, for
 // a bounded time, so that sent messages leave. Errors: the constructor and connect() throw. MPI does not report a lost

@@ -172,8 +172,8 @@ void require_space(const fs::path& folder) {
   rlimit largest_file{};
   ::getrlimit(RLIMIT_FSIZE, &largest_file);
   if (largest_file.rlim_cur < kNeeded)
-    throw Error(text("the file size limit of this process is {} MiB, but PMIx needs {} MiB", in_mib(largest_file.rlim_cur),
-                     in_mib(kNeeded)),
+    throw Error(text("the file size limit of this process is {} MiB, but PMIx needs {} MiB",
+                     in_mib(largest_file.rlim_cur), in_mib(kNeeded)),
                 "comm-mpi", "raise the limit (ulimit -f), or start the ranks with mpirun");
   std::error_code unknown;
   const fs::space_info space = fs::space(folder, unknown);
