@@ -39,7 +39,7 @@ void CommRefusals::add(const Refusal& reason, const config::PluginChoice& choice
 }
 
 /// A communicator does not know its table, and names an option "comm.NAME". A table that inherits its plugin has the
-/// options of [comm] that it does not set. Names that are no keys of the run have no position, and are left out.
+/// options of [comm] that it does not set. Names that are not keys of the run are left out: they have no position.
 std::vector<std::string> CommRefusals::keys_of(const Entry& entry) const {
   std::vector<std::string> out;
   for (const std::string& key : entry.reason.keys) {
