@@ -39,7 +39,8 @@ void initialise() {
     MPI_Query_thread(&given);
     return require_threads(given);
   }
-  // Otherwise Open MPI replaces Triax's crash handlers, and crash reports name neither rank nor plugin.
+  // Otherwise Open MPI installs crash handlers. Triax keeps handlers of other libraries, so a crash report would name
+  // neither rank nor plugin.
   ::setenv("OMPI_MCA_opal_signal", "", 0);
   if (const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &given); code != MPI_SUCCESS)
     throw Error(text("MPI_Init_thread: {}", error_text(code)), "comm-mpi", kStartHint);
