@@ -44,7 +44,7 @@ CbcModel make_model(const IntegerProgram& program, const IntegerProgram::Effort&
   Cbc_setParameter(model.get(), "log", "0");
   Cbc_setParameter(model.get(), "ratioGap", text("{}", effort.gap).c_str());
   Cbc_setParameter(model.get(), "allowableGap", "0");
-  if (effort.most_nodes > 0) Cbc_setMaximumNodes(model.get(), effort.most_nodes);
+  if (effort.max_nodes > 0) Cbc_setMaximumNodes(model.get(), effort.max_nodes);
   // Its preprocessing of some small programs ends the process, by an assertion in ClpNonLinearCost.
   Cbc_setParameter(model.get(), "preprocess", "off");
   for (const IntegerProgram::Variable& variable : program.variables())

@@ -102,7 +102,7 @@ A budget for activations, in which everything is kept, one that is too small, an
   $ within "445952 B" | grep -E '^activations|^recomputation'
   activations of rank 0: 446 kB = 2 microbatches x (1 head x 99.3 kB + 2 blocks x 8.19 kB) + 215 kB of workspace
   recomputation of stage 0: 2 blocks recompute attention.norm, attention.qkv, attention, attention.projection, mlp.up; 81.2 % of its blocks' forward by the cost model
-  $ within "445952 B" --json | sed -n '/"recomputation"/,/^  ]/p' | grep -v of_forward
+  $ within "445952 B" --json | sed -n '/"recomputation"/,/^  ]/p' | grep -v forward_fraction
     "recomputation": [
       {
         "stage": 0,

@@ -223,6 +223,7 @@ In a run, refusals and errors name the table:
 
   $ triax check base.toml --set parallel.tensor=2 --set comm.plugin=comm-faulty --set comm.inner=comm-local --set comm.fault=refuse
   --set: comm.plugin "comm-faulty" for the tensor axis: fault = "refuse" refuses every run
+    comm.plugin is set by --set
     choose another fault
   [2]
   $ triax check base.toml --set comm.plugin=comm-faulty --set comm.inner=comm-locla 2>&1 | sed 's/ or "comm-nccl"//'

@@ -135,7 +135,7 @@ Flags stand for keys, also in the next step; the default of a flag has no positi
     set --microbatches to 4 or 8, or use --set schedule.group=6, or sched-1f1b with --chunks 1
   [2]
   $ triax schedule --scheduler sched-interleaved --pipeline 2 --microbatches 6 --chunks 2 --set schedule.group=7
-  --set: schedule.group must be in [2, 6], from p to m microbatches, got 7
+  --set: schedule.group must be in [2, 6], got 7: from p = 2 pipeline ranks to m = 6 microbatches
     use --set schedule.group=6
   [2]
   $ triax simulate --scheduler sched-interleaved --pipeline 4 --microbatches 6 --json 2> /dev/null \

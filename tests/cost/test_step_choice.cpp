@@ -238,7 +238,7 @@ TEST(StepChoice, SaysWhatIsWrong) {
   const StepProblem problem = chain(1);
   const StepGraph& graph = problem.stages[0];
   EXPECT_EQ(wrong_steps(graph, {{0, 2}, {0, 2}}), "");
-  EXPECT_EQ(wrong_steps(graph, {{0}, {0, 2}}), "active is not computed again");
+  EXPECT_EQ(wrong_steps(graph, {{0}, {0, 2}}), "active is dropped, but no step computes it again");
   EXPECT_EQ(wrong_steps(graph, {{0, 2}, {0, 1, 2}}), "act reads wide, which is not kept");
 }
 

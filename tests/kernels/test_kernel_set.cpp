@@ -104,7 +104,7 @@ TEST_F(Statistics, TooLittleScratchIsRefused) {
     set().bias_dropout_add(args, {stream(), scratch});
     FAIL() << "not refused";
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "bias_dropout_add: 255 bytes of scratch are given and 256 are needed");
+    EXPECT_EQ(error.message(), "bias_dropout_add: the scratch memory has 255 bytes, but 256 are needed");
   }
 }
 

@@ -123,12 +123,12 @@ TEST_F(TrainOutput, ReportsMissingResourcesOfTheShell) {
     const Outcome files = run_command(folder + "exec 2>&1; ulimit -n 12; exec " + triax + verb);
     EXPECT_EQ(files.status, 2);
     EXPECT_EQ(files.text,
-              "the limit of open files is 12, but triax needs at least 64\n"
+              "the limit on open files is 12, but triax needs at least 64\n"
               "  ask the administrator to raise the hard limit (ulimit -Hn) to at least 64\n");
     const Outcome stack = run_command(folder + "exec 2>&1; ulimit -s 512; exec " + triax + verb);
     EXPECT_EQ(stack.status, 2);
     EXPECT_EQ(stack.text,
-              "the limit of the stack is 512 KiB, but triax needs at least 1024 KiB\n"
+              "the limit on the stack size is 512 KiB, but triax needs at least 1024 KiB\n"
               "  ask the administrator to raise the hard limit (ulimit -Hs) to at least 1024\n");
   }
   const Outcome raised = run_command(folder + "exec 2>&1; ulimit -S -s 512; exec " + triax + "train run.toml");

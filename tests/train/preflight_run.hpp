@@ -34,12 +34,15 @@ class PreflightTest : public ::testing::Test {
     while (text.size() < 400) text += "abc def gh\n";
     prepare_text(run_, text);
   }
-  std::vector<std::string> refusals() {
-    std::vector<std::string> out;
+  Refusals refused() {
     const config::RunConfig config = run_.config();
     train::Placement placement = train::choose_placement(config);
     placement.ranks_are_threads = ranks_are_threads_;
-    for (const Refusal& refusal : train::preflight(config, placement, null_log(), devices_).refusals)
+    return train::preflight(config, placement, null_log(), devices_).refusals;
+  }
+  std::vector<std::string> refusals() {
+    std::vector<std::string> out;
+    for (const Refusal& refusal : refused())
       out.push_back(refusal.message + (refusal.hint.empty() ? "" : "\n  " + refusal.hint));
     return out;
   }

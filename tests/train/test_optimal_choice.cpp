@@ -161,7 +161,7 @@ TEST_F(OptimalRecompute, ReportsTheChoice) {
   int blocks = 0;
   for (const train::StageRecomputation::Blocks& row : of.blocks) blocks += row.count;
   EXPECT_EQ(blocks, 4);
-  EXPECT_GT(of.of_forward, 0);
+  EXPECT_GT(of.forward_fraction, 0);
   EXPECT_THAT(to_text(of), testing::AllOf(HasSubstr("stage 0: "), HasSubstr("recompute"),
                                           HasSubstr("of its blocks' forward by the cost model")));
 }

@@ -175,6 +175,26 @@ TEST_F(PreflightTest, ATableThatInheritsItsCommunicatorIsReportedWithTheOneThatN
               ElementsAre(HasSubstr("comm.plugin \"comm-processes\" for the data and tensor axes: it requires")));
 }
 
+TEST_F(PreflightTest, ACommunicatorNamesItsOptionsInAnyTable) {
+  run_.keys["parallel.data"] = run_.keys["parallel.tensor"] = "2";
+  run_.keys["comm.plugin"] = "\"comm-faulty\"";
+  run_.keys["comm.inner"] = "\"comm-local\"";
+  run_.keys["comm.rank"] = "4";
+  const auto expect = [this](const std::string& tables, const std::vector<std::string>& keys) {
+    const Refusals found = refused();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found.front().message, tables + ": rank = 4: the run has 4 ranks, counted from 0");
+    EXPECT_EQ(found.front().keys, keys);
+  };
+  expect("comm.plugin \"comm-faulty\" for the data and tensor axes", {"comm.rank", "comm.plugin"});
+  run_.keys["comm.tensor.at"] = "1"; // inherits the plugin and its rank
+  expect("comm.plugin \"comm-faulty\" for the data and tensor axes", {"comm.rank", "comm.plugin"});
+  run_.keys["comm.tensor.rank"] = "4";
+  expect("comm.plugin \"comm-faulty\" for the data and tensor axes", {"comm.rank", "comm.tensor.rank", "comm.plugin"});
+  run_.keys["comm.data.plugin"] = "\"comm-local\"";
+  expect("comm.plugin \"comm-faulty\" for the tensor axis", {"comm.tensor.rank", "comm.plugin"});
+}
+
 TEST_F(PreflightTest, AsksWhetherAStepCanBeRecorded) {
   run_.keys["train.cuda_graph"] = "true";
   EXPECT_THAT(refusals(),

@@ -101,7 +101,7 @@ Json recomputation_json(const train::Preflight& preflight) {
     Json blocks = Json::array();
     for (const train::StageRecomputation::Blocks& row : of.blocks)
       blocks.push_back({{"count", row.count}, {"recomputed_steps", row.steps}});
-    out.push_back({{"stage", of.stage}, {"blocks", std::move(blocks)}, {"of_forward", of.of_forward}});
+    out.push_back({{"stage", of.stage}, {"blocks", std::move(blocks)}, {"forward_fraction", of.forward_fraction}});
   }
   return out;
 }

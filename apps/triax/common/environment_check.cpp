@@ -18,12 +18,13 @@ constexpr rlim_t kMinStack = 1 << 20; // bytes; libraries such as UCX have buffe
 
 std::optional<Refusal> environment_error() {
   if (const rlim_t allowed = os::raise_open_file_limit(kMinOpenFiles); allowed < kMinOpenFiles)
-    return make_refusal(ErrorCode::kConflict, {}, "the limit of open files is {}, but triax needs at least {}", allowed,
+    return make_refusal(ErrorCode::kConflict, {}, "the limit on open files is {}, but triax needs at least {}", allowed,
                         kMinOpenFiles)
         .with_hint("ask the administrator to raise the hard limit (ulimit -Hn) to at least {}", kMinOpenFiles);
   if (const rlim_t allowed = os::raise_stack_limit(kMinStack); allowed < kMinStack)
-    return make_refusal(ErrorCode::kConflict, {}, "the limit of the stack is {} KiB, but triax needs at least {} KiB",
-                        allowed / 1024, kMinStack / 1024)
+    return make_refusal(ErrorCode::kConflict, {},
+                        "the limit on the stack size is {} KiB, but triax needs at least {} KiB", allowed / 1024,
+                        kMinStack / 1024)
         .with_hint("ask the administrator to raise the hard limit (ulimit -Hs) to at least {}", kMinStack / 1024);
   std::error_code failed;
   if (std::filesystem::current_path(failed).empty())

@@ -22,27 +22,27 @@ std::string joined(const std::vector<std::string>& names, const char* separator,
 
 } // namespace
 
-CLI::Validator integer_in(long long least, long long most) {
-  const auto check = [least, most](const std::string& written) {
+CLI::Validator integer_in(long long min, long long max) {
+  const auto check = [min, max](const std::string& written) {
     long long value = 0;
     const char* const end = written.data() + written.size();
     const auto [read, error] = std::from_chars(written.data(), end, value);
-    if (error == std::errc() && read == end && value >= least && value <= most) return std::string();
-    return text("must be an integer in [{}, {}], got \"{}\"", least, most, written);
+    if (error == std::errc() && read == end && value >= min && value <= max) return std::string();
+    return text("must be an integer in [{}, {}], got \"{}\"", min, max, written);
   };
-  return {check, text("INT in [{} - {}]", least, most)};
+  return {check, text("INT in [{} - {}]", min, max)};
 }
 
-CLI::Validator number_in(double least, double most) {
-  const auto check = [least, most](const std::string& written) {
+CLI::Validator number_in(double min, double max) {
+  const auto check = [min, max](const std::string& written) {
     double value = 0;
     const char* const end = written.data() + written.size();
     const auto [read, error] = std::from_chars(written.data(), end, value);
     // A NaN is in no range.
-    if (error == std::errc() && read == end && value >= least && value <= most) return std::string();
-    return text("must be a number in [{}, {}], got \"{}\"", least, most, written);
+    if (error == std::errc() && read == end && value >= min && value <= max) return std::string();
+    return text("must be a number in [{}, {}], got \"{}\"", min, max, written);
   };
-  return {check, text("FLOAT in [{} - {}]", least, most)};
+  return {check, text("FLOAT in [{} - {}]", min, max)};
 }
 
 CLI::Validator not_empty() {

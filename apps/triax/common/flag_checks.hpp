@@ -10,10 +10,10 @@
 namespace triax::app {
 
 /// "--cap must be an integer in [1, 8], got "x"".
-CLI::Validator integer_in(long long least, long long most);
+CLI::Validator integer_in(long long min, long long max);
 
 /// "--turn-ms must be a number in [0, 10000], got "nan"".
-CLI::Validator number_in(double least, double most);
+CLI::Validator number_in(double min, double max);
 
 /// "--data must not be empty": usually an unset shell variable.
 CLI::Validator not_empty();

@@ -49,7 +49,7 @@ void CalibrationPrograms::run(const std::string& what, const std::vector<std::st
   std::string shown;
   for (const std::string& line : last) shown += "\n  " + line;
   throw Error(text("the measurement of {} {}{}", what, os::how_it_ended(child.status()), shown), {},
-              "correct what the lines above say");
+              "correct the cause that its output above names");
 }
 
 void CalibrationPrograms::throw_if_stopped() const {

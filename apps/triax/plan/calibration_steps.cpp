@@ -90,7 +90,7 @@ void measure_step(CalibrationStep& step, const CalibrationSizes& sizes, const st
     std::string all;
     for (const config::Diagnostic& refusal : step.loaded->refusals) all += "\n  " + refusal.text;
     throw Error(text("the run that --calibrate measures is refused:{}", all), step.name,
-                "change what the lines above name in RUN.toml, or with --set");
+                "change these keys in RUN.toml, or with --set");
   }
   programs.run(text("steps, {}", step.name), {"train", file.string()});
   std::vector<double> times_ms;

@@ -34,7 +34,7 @@ struct CalibrationStep {
   int ranks() const { return plan.pipeline * plan.tensor * plan.data; }
 };
 
-/// The kinds for a machine with so many cores.
+/// The steps to measure on a machine with this number of cores.
 std::vector<CalibrationStep> calibration_steps(int cores);
 
 /// The keys of a run that decide on its plugins, as TOML tables.

@@ -38,7 +38,7 @@ class LaunchedRank {
  protected:
   /// Loads the run. Errors are in the result.
   virtual config::LoadResult load() = 0;
-  /// In the rank that speaks: checks what load() has left, and opens files. Reports errors with refuse().
+  /// In the rank that reports errors: checks what load() has left, and opens files. Reports errors with refuse().
   virtual void check() = 0;
   /// Keys beyond those of the run's TOML that must be equal on all ranks.
   virtual void add_keys(std::map<std::string, std::string>& keys) const = 0;

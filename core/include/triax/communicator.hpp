@@ -113,7 +113,7 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
   /// out = reduction of `in` over the group, of any type but u8. Equal shapes; in place allowed.
   Work all_reduce(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                   ActionId action = kNoAction);
-  /// in: n*size elements; out: n elements, the reduction of the members' parts number rank().
+  /// in: n*size elements; out: n elements, the reduction of part rank() of each member's `in`.
   Work reduce_scatter(const TensorView& in, const TensorView& out, Reduce reduce, Stream& stream,
                       ActionId action = kNoAction);
   /// in: n elements; out: n*size, in the order of the group. In place: in is this member's part of out.
@@ -147,7 +147,7 @@ class TRIAX_API Communicator : public ProgressSource, public Extensible {
   /// @}
 
   /// The payload of a member in a collective that sends each element once: to the member that reduces it, and its
-  /// result to each other member. A ring moves as much.
+  /// result to each other member. A ring moves the same number of bytes.
   /// @{
   Payload payload_of(const Collective& collective) const noexcept { return payload_of(collective, rank()); }
   Payload payload_of(const Collective& collective, int member) const noexcept;
@@ -209,7 +209,8 @@ class TRIAX_API CommBackend : public Extensible {
   virtual ~CommBackend();
   /// The guarantees of the backend; see [C1].
   virtual CommTraits traits() const = 0;
-  /// Every reason why it cannot serve the run, or none. Called before any rank is started.
+  /// Every reason why it cannot serve the run, or none. A reason that concerns the backend's option NAME has the key
+  /// "comm.NAME". Called before any rank is started.
   virtual Refusals supports(const CommRequest& request) const = 0;
   /// Called before the first join(). The device outlives the backend.
   virtual void start(Device& device) = 0;

@@ -4,7 +4,7 @@
 // Threads: a device belongs to one rank and is used by that rank's main thread. Other threads may use AbortFlag, and
 // functions marked "any thread". Ownership: the kernel set creates the device before the plugins start; the core owns
 // it and passes it to the kernel set and the communicators. Destroy streams and memory before their device.
-// Blocking: only Device::wait() and Stream::ready() block, and what calls ready(); they run the progress loop
+// Blocking: only Device::wait(), Stream::ready() and functions that call ready() block; they run the progress loop
 // meanwhile. Errors: Error.
 //
 // A Stream is a FIFO: an item starts when the item before it has finished and all events that the stream waits for have
@@ -45,7 +45,8 @@ using ActionId = std::uint32_t;
 /// No action of a program.
 inline constexpr ActionId kNoAction = 0xFFFFFFFFu;
 
-/// An abort and its reason. A device has the rank's: every wait checks it. Communicators use one for each group.
+/// An abort and its reason. The flag of a rank is in its device, and every wait checks it. Communicators have one more
+/// for each group.
 class TRIAX_API AbortFlag {
  public:
   /// Sets the flag; returns true if it was not set. Only the first reason is kept. Any thread.

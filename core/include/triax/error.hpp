@@ -83,8 +83,9 @@ TRIAX_API ErrorCode error_code_of(std::string_view name);
 
 /// One reason why something cannot run.
 ///
-/// `keys`: the configuration keys that the reader can change, in full ("model.heads"); the most important one first.
-/// The core adds the file and line of each. Without keys, the core names the plugin that refused. `message`: what is
+/// `keys`: the configuration keys that the reader can change, in full ("model.heads"); the most important one first. A
+/// communicator names its options "comm.NAME", in whatever table they are. The core adds the file and line of each.
+/// Without keys, the core names the plugin that refused. `message`: what is
 /// wrong, with the values. `hint`: the next step, as one line; may be empty.
 struct Refusal {
   ErrorCode code = ErrorCode::kUnsupported;

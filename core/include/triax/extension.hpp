@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optional interfaces: what a device, backend, communicator, kernel set, model, layer, optimizer, scheduler or planner
-// may offer besides its class. New abilities come this way, so that plugins without them stay valid.
+// may offer besides its class. Triax adds features this way, so that plugins without them stay valid.
 //
 // An optional interface is a class with a name:
 //

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizers: they update master weights and named state from gradients. The engine owns and shards all three.
-// A step is called at least once for each stage of the rank, with parameters of the stage: with all of them, or in
-// parts where state is offloaded.
+// In each training step, step() is called at least once for each stage of the rank: once with all parameters of the
+// stage, or several times with a part of them if state is offloaded.
 //
 // Threads: the rank's main thread. Ownership: the engine's memory is passed in as views. Blocking: never; work is
 // enqueued on the stream. Errors: Error.
 //
-// The duties of step(). The operations `adamw` and `sgd` of a kernel set do all of it; an optimizer with its own loops
-// over host memory does it itself:
+// The duties of step(). The operations `adamw` and `sgd` of a kernel set fulfil all of them; an optimizer with its own
+// loops over host memory must do so itself:
 // - call Stream::ready() of StepArgs::op before it reads or writes a view or the scalars: earlier work may still run;
 // - return without a change if StepScalars::skip is not 0: gradients may be infinite or NaN;
 // - multiply gradients by StepScalars::clip, which also divides by the loss scale;
@@ -102,9 +102,9 @@ class TRIAX_API Optimizer : public Extensible {
   static constexpr std::uint32_t kInterfaceVersion = kOptimizerInterface;
 
   virtual ~Optimizer();
-  /// Called before the other functions. Empty, or every reason why not.
+  /// Called before the other functions. Returns every reason why the request cannot run; empty if it can.
   virtual Refusals supports(const OptimizerRequest& request) const = 0;
-  /// The same at every call.
+  /// Every call returns the same.
   virtual OptimizerTraits traits() const = 0;
   /// Called before the first step with all shards of this rank. Allocate the host memory that step() needs here. The
   /// list is valid in this call only.

@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kSchedulerInterface = 2;
 enum class ComputeKind : std::uint16_t { forward, backward, backward_input, backward_weight };
 
 /// One pass of a microbatch on a stage. `replica` and `slice` are the number of a second pipeline that runs through the
-/// same ranks in the other direction, and the number of a part of the sequence. Schedules of the field and their CSV
+/// same ranks in the other direction, and the number of a part of the sequence. Published schedules and their CSV
 /// files have both, so an action can name them and a report can show them. No program runs them: the verifier refuses
 /// values other than 0.
 struct Action {
@@ -98,7 +98,7 @@ class TRIAX_API Scheduler : public Extensible {
   static constexpr std::uint32_t kInterfaceVersion = kSchedulerInterface;
 
   virtual ~Scheduler();
-  /// Empty if rows() has an answer for the shape; else every reason why not.
+  /// Every reason why rows() does not support the shape; empty if it does.
   virtual Refusals supports(const PipelineShape& shape) const = 0;
   /// Called only for a shape that supports() accepts. Called on every rank of a run, each of which uses its own row,
   /// and by the checks before the run.

@@ -17,7 +17,7 @@ constexpr double kInterval = 0.95, kShown = 0.99; // confidence
 constexpr double kOfProcesses = 0.005;            // logarithm of a ratio that two equal processes may have
 constexpr double kPower = 0.95;                   // probability that a difference is shown
 
-constexpr std::int64_t kTrimmed = 5; // one of so many rounds is left out at each end
+constexpr std::int64_t kTrimmed = 5; // of this number of rounds, one is left out at each end
 
 /// Rounds that are left out at each end.
 std::int64_t trimmed(std::int64_t rounds) {

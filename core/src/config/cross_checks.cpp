@@ -31,12 +31,12 @@ namespace {
 using Path = std::filesystem::path;
 using Int = std::int64_t;
 
-class Checks {
+class Checker {
  public:
-  Checks(const Values& values, Purpose purpose, Diagnostics& refusals)
+  Checker(const Values& values, Purpose purpose, Diagnostics& refusals)
       : values_(values), purpose_(purpose), refusals_(refusals) {}
 
-  void batch() {
+  void check_batch() {
     const Int *global = integer("batch.global"), *micro = integer("batch.micro"), *data = integer("parallel.data");
     if (!global || !micro || !data || *global % (*micro * *data) == 0) return;
     const Int unit = *micro * *data, below = *global / unit * unit;
@@ -51,7 +51,7 @@ class Checks {
             .with_hint("{}", hint));
   }
 
-  void split() {
+  void check_split() {
     const auto* split = values_.find<std::vector<Int>>("parallel.split");
     const Int *pipeline = integer("parallel.pipeline"), *chunks = integer("parallel.chunks");
     if (!split || split->empty() || !pipeline || !chunks) return;
@@ -64,7 +64,7 @@ class Checks {
   }
 
   template <class Value>
-  void per_stage(const char* key) {
+  void check_per_stage(const char* key) {
     const auto* listed = values_.find<std::vector<Value>>(key);
     const Int *pipeline = integer("parallel.pipeline"), *chunks = integer("parallel.chunks");
     if (!listed || !pipeline || !chunks || static_cast<Int>(listed->size()) == *pipeline * *chunks) return;
@@ -74,7 +74,7 @@ class Checks {
                .with_hint("list one value for each stage, or write one value for all"));
   }
 
-  void learning_rate() {
+  void check_learning_rate() {
     const auto *lowest = values_.find<double>("lr.min"), *highest = values_.find<double>("optimizer.lr");
     const auto* decay = values_.find<std::string>("lr.decay");
     if (decay && *decay == "constant" && lowest && *lowest != 0)
@@ -86,7 +86,7 @@ class Checks {
     }
   }
 
-  void loss_scale() {
+  void check_loss_scale() {
     const auto* precision = values_.find<std::string>("train.precision");
     if (!precision) return;
     if (*precision != kScaledPrecision) {
@@ -108,7 +108,7 @@ class Checks {
                  .with_hint("use a smaller min, or a larger initial"));
   }
 
-  void timeline() {
+  void check_timeline() {
     const Int *step = integer("log.timeline"), *steps = integer("train.steps");
     if (step && steps && *step > *steps)
       refuse(make_refusal(ErrorCode::kOutOfRange, {"log.timeline", "train.steps"},
@@ -116,7 +116,7 @@ class Checks {
                  .with_hint("name a step of the run, or 0 for none"));
   }
 
-  void ends() {
+  void check_end() {
     const Int *stop = integer("train.stop_at"), *steps = integer("train.steps");
     if (stop && steps && *stop > *steps)
       refuse(make_refusal(ErrorCode::kOutOfRange, {"train.stop_at", "train.steps"},
@@ -129,7 +129,7 @@ class Checks {
                  .with_hint("write whole numbers with d, h, m and s, such as 3h50m or 90s; at most a year"));
   }
 
-  void rewinds() {
+  void check_rewind() {
     const auto* nonfinite = values_.find<std::string>("train.nonfinite");
     const Int* every = integer("checkpoint.every");
     if (nonfinite && *nonfinite == "rewind" && every && *every == 0)
@@ -140,7 +140,7 @@ class Checks {
               .with_hint("set checkpoint.every, or train.nonfinite = \"skip\""));
   }
 
-  void checkpoints() {
+  void check_checkpoints() {
     const Path* from = values_.find<Path>("checkpoint.from");
     const auto* load = values_.find<std::string>("checkpoint.load");
     if (load && *load == "weights" && from && from->empty())
@@ -148,7 +148,7 @@ class Checks {
                 "name the folder of a checkpoint in checkpoint.from");
   }
 
-  void data_files() {
+  void check_data_files() {
     const bool trains = purpose_ != Purpose::evaluate;
     if (trains && corpora_of(values_, kTraining).paths.empty() && !values_.at(kTraining.path).file.empty())
       refuse(make_refusal(ErrorCode::kMissing, {"data.path"}, "data.path is empty")
@@ -179,7 +179,7 @@ class Checks {
   }
 
   /// All corpora of a run must have the same tokenizer, if their tokenizer files say which.
-  void tokenizers() {
+  void check_tokenizers() {
     std::vector<std::pair<const char*, Path>> all;
     for (const CorporaKeys& keys : {kTraining, kValidation}) {
       const auto* paths = values_.find<std::vector<Path>>(keys.paths);
@@ -217,7 +217,7 @@ class Checks {
     }
   }
 
-  void plugin_folders() {
+  void check_plugin_folders() {
     refuse(plugin::check_environment());
     const auto* folders = values_.find<std::vector<Path>>("plugins.path");
     if (!folders) return;
@@ -230,7 +230,7 @@ class Checks {
     }
   }
 
-  void run_folder() {
+  void check_run_folder() {
     const Path* folder = values_.find<Path>("run.dir");
     for (const char* key : {"run.dir", "log.metrics"}) {
       const Path* path = values_.find<Path>(key);
@@ -271,7 +271,7 @@ class Checks {
   }
 
   /// resolved.toml must be able to hold every value.
-  void encoding() {
+  void check_encoding() {
     for (const std::string& key : values_.not_utf8()) {
       if (key == "log.metrics" && values_.at(key).file.empty()) continue; // derived from run.dir
       refuse(make_refusal(ErrorCode::kMalformed, {key}, "{} is not valid UTF-8, as TOML requires", key)
@@ -362,30 +362,30 @@ class Checks {
 } // namespace
 
 void cross_check(const Values& values, Purpose purpose, Diagnostics& refusals) {
-  Checks checks(values, purpose, refusals);
+  Checker checker(values, purpose, refusals);
   if (purpose == Purpose::generate) {
-    checks.refuse(check_generating(values));
+    checker.refuse(check_generating(values));
   } else {
-    checks.batch();
+    checker.check_batch();
   }
-  checks.split();
-  checks.per_stage<std::string>("memory.recompute");
-  checks.per_stage<Int>("memory.recompute_layers");
-  checks.refuse(check_recompute(values));
-  checks.learning_rate();
-  checks.loss_scale();
-  checks.timeline();
-  checks.ends();
+  checker.check_split();
+  checker.check_per_stage<std::string>("memory.recompute");
+  checker.check_per_stage<Int>("memory.recompute_layers");
+  checker.refuse(check_recompute(values));
+  checker.check_learning_rate();
+  checker.check_loss_scale();
+  checker.check_timeline();
+  checker.check_end();
   if (purpose != Purpose::schedule && purpose != Purpose::generate) {
-    checks.refuse(check_evaluation(values, purpose));
-    checks.rewinds();
-    checks.checkpoints();
-    checks.data_files();
-    checks.tokenizers();
+    checker.refuse(check_evaluation(values, purpose));
+    checker.check_rewind();
+    checker.check_checkpoints();
+    checker.check_data_files();
+    checker.check_tokenizers();
   }
-  checks.plugin_folders();
-  checks.run_folder();
-  checks.encoding();
+  checker.check_plugin_folders();
+  checker.check_run_folder();
+  checker.check_encoding();
 }
 
 } // namespace triax::config

@@ -51,8 +51,8 @@ class IntegerProgram {
 
   /// When the search ends.
   struct Effort {
-    double gap = 0;     // with a solution that costs at most this fraction more than the best one
-    int most_nodes = 0; // after so many nodes, with the best solution of them; 0: not
+    double gap = 0;    // with a solution that costs at most this fraction more than the best one
+    int max_nodes = 0; // after this number of nodes, with the best solution among them; 0: no limit
   };
   /// A solution within the gap; within no gap if the nodes end the search. Empty: there is none, or none in these
   /// nodes.

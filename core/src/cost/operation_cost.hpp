@@ -39,7 +39,7 @@ class OperationCost {
 
   OperationTime of(const OpCall& call) const;
   OperationTime of(const Product& product) const;
-  /// A kernel that reads and writes so many bytes.
+  /// The time of a kernel that reads and writes `bytes` in all.
   OperationTime pass(double bytes) const;
 
  private:

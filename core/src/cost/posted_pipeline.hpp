@@ -40,10 +40,11 @@ struct PostedEnds {
 /// Times all microbatches of the rows.
 PostedEnds time_posted(const PostedRows& rows, const PostedTimes& times);
 
-/// A shape cut to less than so many periods of p microbatches, and the same less one and two periods.
+/// Three shapes with fewer microbatches than a long step has. A period is p microbatches: `longer` has less than a
+/// given number of periods, `shorter` one period less, `shortest` two. The step is extrapolated from their times.
 struct CutShapes {
   PipelineShape longer, shorter, shortest;
-  int periods = 0; // that are cut off; 0: `longer` is the shape, and the others are not used
+  int periods = 0; // cut off the shape to get `longer`; 0: `longer` is the shape, and the others are not used
 };
 inline constexpr int kFewPeriods = 5;
 CutShapes cut_shapes(const PipelineShape& shape, int periods = kFewPeriods);

@@ -12,11 +12,11 @@ namespace triax::cost {
 
 namespace {
 
-/// Modelled times are not exact to a thousandth, and most of a search excludes the last thousandth. Nodes, unlike
-/// seconds, end equal searches equally.
-constexpr IntegerProgram::Effort kSearch{.gap = 1e-3, .most_nodes = 2000};
+/// Modelled times are less exact than 0.1 %, and without a gap a search spends most of its time on the last 0.1 %. The
+/// limit counts nodes, not seconds, so that the result does not depend on the machine's speed.
+constexpr IntegerProgram::Effort kSearch{.gap = 1e-3, .max_nodes = 2000};
 
-/// Divides all bytes, so that the solver sees small numbers.
+/// The greatest common divisor of all sizes in bytes: in this unit, the solver's numbers are small.
 std::int64_t unit_of(const StepProblem& problem) {
   std::int64_t out = problem.shared;
   for (const StepGraph& graph : problem.stages) {
@@ -27,7 +27,7 @@ std::int64_t unit_of(const StepProblem& problem) {
   return std::max<std::int64_t>(out, 1);
 }
 
-/// A set of blocks that choose alike, and its variables.
+/// Blocks of one stage that all recompute the same steps, and the variables of this choice.
 struct BlockSet {
   const StepGraph* graph = nullptr;
   std::size_t stage = 0;
@@ -43,7 +43,7 @@ class StepProgram {
       for (const int blocks : block_sets(problem.stages[stage].blocks)) add_set(stage, blocks);
   }
 
-  /// Bytes above those of a rank that keeps everything, at most the rest of the budget.
+  /// Limits the bytes beyond kept_bytes() to what these leave of the budget.
   void limit_bytes(std::int64_t budget) { program_.limit(bytes_, floor_units(budget - kept_bytes())); }
   void minimize_time() { set_costs(times_); }
   void minimize_bytes() { set_costs(bytes_); }
@@ -60,7 +60,7 @@ class StepProgram {
       for (std::size_t i = 0; i < set.dropped.size(); ++i)
         if ((*values)[static_cast<std::size_t>(set.dropped[i])]) block.dropped.push_back(static_cast<int>(i));
       const std::string wrong = wrong_steps(*set.graph, block);
-      TRIAX_REQUIRE(wrong.empty(), "the solver returned no solution: {}", wrong);
+      TRIAX_REQUIRE(wrong.empty(), "the solver returned an invalid solution: {}", wrong);
       for (int i = 0; i < set.blocks; ++i) out.blocks[set.stage].push_back(block);
     }
     evaluate(problem_, out);
@@ -88,7 +88,8 @@ class StepProgram {
     sets_.push_back(std::move(set));
   }
 
-  /// A dropped tensor is written by a step. What a step reads is kept, or an earlier step writes it.
+  /// A dropped tensor is written by a chosen step. A tensor that a chosen step reads is kept, or an earlier chosen step
+  /// writes it.
   void limit_steps(const BlockSet& set) {
     const auto add_writers = [&set](std::vector<Term>& terms, std::size_t before, int tensor) {
       for (std::size_t i = 0; i < before; ++i)
@@ -108,7 +109,7 @@ class StepProgram {
       }
   }
 
-  /// Without shared memory.
+  /// Bytes if every tensor is kept, without the memory that calls share.
   std::int64_t kept_bytes() const {
     std::int64_t out = problem_.fixed;
     for (const StepGraph& graph : problem_.stages)
@@ -133,7 +134,7 @@ class StepProgram {
   std::vector<Term> bytes_, times_;
 };
 
-/// Everything is kept.
+/// The choice that keeps everything.
 StepChoice without_steps(const StepProblem& problem) {
   StepChoice out;
   for (const StepGraph& graph : problem.stages) out.blocks.emplace_back(static_cast<std::size_t>(graph.blocks));
@@ -141,7 +142,7 @@ StepChoice without_steps(const StepProblem& problem) {
   return out;
 }
 
-/// Tensors that the chosen steps write anyway are not kept if that saves memory.
+/// Drops tensors that the chosen steps write in any case, if that saves memory.
 void drop_more(const StepProblem& problem, StepChoice& choice) {
   for (std::size_t stage = 0; stage < problem.stages.size(); ++stage) {
     const StepGraph& graph = problem.stages[stage];
@@ -173,7 +174,7 @@ std::string wrong_steps(const StepGraph& graph, const BlockSteps& block) {
     for (const int tensor : step.writes) exists[static_cast<std::size_t>(tensor)] = true;
   }
   for (std::size_t i = 0; i < exists.size(); ++i)
-    if (!exists[i]) return text("{} is not computed again", graph.tensors[i].name);
+    if (!exists[i]) return text("{} is dropped, but no step computes it again", graph.tensors[i].name);
   return {};
 }
 
@@ -213,7 +214,7 @@ std::optional<StepChoice> choose_steps(const StepProblem& problem) {
   program.limit_bytes(problem.budget);
   program.minimize_time();
   std::optional<StepChoice> best = program.solve(kSearch);
-  if (!best) { // none, or none in so many nodes
+  if (!best) { // infeasible, or no solution within kSearch.max_nodes
     best = smallest_steps(problem);
     if (best->bytes > problem.budget) return std::nullopt;
   }

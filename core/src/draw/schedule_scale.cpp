@@ -58,7 +58,7 @@ Scale::Scale(const Picture& picture) {
     microbatches = std::max(microbatches, panel.timeline.shape.microbatches);
     units = units && panel.timeline.unit == schedule::Timeline::Unit::pass;
     for (const std::vector<Span>& spans : panel.timeline.rows)
-      most_in_flight = std::max(most_in_flight, schedule::peak_of(schedule::in_flight(spans)));
+      max_in_flight = std::max(max_in_flight, schedule::peak_of(schedule::in_flight(spans)));
   }
   const double passes = std::max(1.0, length / std::min(length, short_pass(picture)));
   width = std::clamp(passes * std::clamp(kPage / passes, kReadablePass, kEasyPass), kNarrowest, kWidest);

@@ -75,7 +75,7 @@ Chunks::Chunks(const schedule::StageMap& stage_map) {
   for (int stage = 0; stage < stage_map.stages(); ++stage) {
     int& next = of_rank[stage_map.rank_of(stage)];
     of_stage.push_back(next++);
-    most = std::max(most, next);
+    max = std::max(max, next);
   }
 }
 

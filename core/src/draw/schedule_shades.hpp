@@ -31,7 +31,7 @@ inline constexpr Shade kIdle = {231, 234, 240};
 struct Chunks {
   explicit Chunks(const schedule::StageMap& stage_map);
   std::vector<int> of_stage;
-  int most = 1; // of any rank
+  int max = 1; // the largest number of chunks of a rank
 };
 
 } // namespace triax::draw

@@ -108,7 +108,7 @@ class PanelDrawing {
 
   Shade shade(const Span& span) const {
     const int chunk = span.stage < 0 ? 0 : chunks_.of_stage.at(static_cast<std::size_t>(span.stage));
-    return shade_of(span.kind, chunk, chunks_.most);
+    return shade_of(span.kind, chunk, chunks_.max);
   }
 
   void axis() {
@@ -147,7 +147,7 @@ class PanelDrawing {
   std::string steps(const std::vector<InFlight>& flying, double base, Count count) const {
     std::string out;
     for (const InFlight& now : flying) {
-      const double height = scale_.strip * std::invoke(count, now) / scale_.most_in_flight;
+      const double height = scale_.strip * std::invoke(count, now) / scale_.max_in_flight;
       if (out.empty()) out = text("M{} {}", svg_number(x(now.from)), svg_number(base));
       out += text("H{}V{}", svg_number(x(now.from)), svg_number(base - height));
     }
@@ -167,7 +167,7 @@ class Legend {
  public:
   Legend(const Picture& picture, double width, Svg& svg, double top) : right_(width), svg_(svg), y_(top) {
     for (const Panel& panel : picture.panels) {
-      chunks_ = std::max(chunks_, Chunks(panel.timeline.stage_map).most);
+      chunks_ = std::max(chunks_, Chunks(panel.timeline.stage_map).max);
       for (const std::vector<Span>& row : panel.timeline.rows)
         for (const Span& span : row) {
           if (schedule::is_transfer(span.kind)) continue;

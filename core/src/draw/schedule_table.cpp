@@ -116,7 +116,7 @@ class Drawing {
     return schedule::action_text(span.kind, with_stage_ ? span.stage : 0, span.microbatch).substr(with_stage_ ? 0 : 1);
   }
   std::string colours(const Span& span) const {
-    const Shade shade = shade_of(span.kind, chunks_.of_stage.at(static_cast<std::size_t>(span.stage)), chunks_.most);
+    const Shade shade = shade_of(span.kind, chunks_.of_stage.at(static_cast<std::size_t>(span.stage)), chunks_.max);
     return text("\x1b[38;5;{};48;5;{}m", wants_white(shade) ? 231 : 16, of_256_colours(shade));
   }
   /// Column of the first character of a box that starts at this time.

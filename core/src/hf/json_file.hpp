@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON files of a model's folder, which may come from anybody.
+// JSON files of a model's folder. They are untrusted.
 //
 // Threads: pure functions. Blocking: reads the file. Errors: Error with the file. Included only by files that use
 // nlohmann-json.

@@ -90,9 +90,9 @@ void KernelSet::issue(const OpCall& call, const OpContext& context) {
 void KernelSet::run(const OpCall& call, const OpContext& context) {
   const std::size_t needed = scratch_bytes(call);
   if (context.scratch.size() < needed) [[unlikely]] {
-    throw Error(
-        text("{}: {} bytes of scratch are given and {} are needed", name_of(call.op), context.scratch.size(), needed),
-        {}, "give it the largest scratch_bytes() of the calls to come");
+    throw Error(text("{}: the scratch memory has {} bytes, but {} are needed", name_of(call.op), context.scratch.size(),
+                     needed),
+                {}, "pass the largest scratch_bytes() of the calls that use this memory");
   }
   dispatch(call, context);
 }

@@ -33,8 +33,8 @@ std::vector<Point> drawable(const Series& series, bool is_log) {
   std::vector<Point> out;
   for (const Point& point : series.points) {
     if (!std::isfinite(point.x)) continue;
-    const bool is_there = std::isfinite(point.y) && (!is_log || point.y > 0);
-    out.push_back({point.x, is_there ? point.y : std::numeric_limits<double>::quiet_NaN()});
+    const bool is_drawn = std::isfinite(point.y) && (!is_log || point.y > 0);
+    out.push_back({point.x, is_drawn ? point.y : std::numeric_limits<double>::quiet_NaN()});
   }
   return thinned(out);
 }
@@ -80,7 +80,7 @@ LegendEntry legend_of(const Series& series) {
   return {sample, series.name};
 }
 
-/// "loss over step, of 2 series: run-a (from 5.5 to 2.1), run-b (from 5.5 to 2.3)"
+/// "loss over step: run-a: first 5.5, last 2.1; run-b: first 5.5, last 2.3"
 std::string description_of(const LineChart& chart, const std::vector<std::vector<Point>>& drawn) {
   std::string out = text("{} over {}:", chart.title, chart.x_name);
   for (std::size_t at = 0; at < drawn.size(); ++at) {
@@ -108,9 +108,9 @@ void add_scattered(LineChart& chart, Series series) {
   series.form = Series::Form::faint;
   series.name.clear();
   // Faint lines first, so that no mean is hidden by another series.
-  const auto place =
+  const auto first_other =
       std::ranges::find_if(chart.series, [](const Series& of) { return of.form != Series::Form::faint; });
-  chart.series.insert(place, std::move(series));
+  chart.series.insert(first_other, std::move(series));
   chart.series.push_back(std::move(mean));
 }
 

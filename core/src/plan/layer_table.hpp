@@ -75,7 +75,7 @@ class LayerTable {
   const train::RankPlugins& plugins(int tensor) { return rank_of(tensor).plugins; }
 
  private:
-  /// The plugins of a rank with so many tensor ranks.
+  /// A rank's plugins, for one number of tensor ranks.
   struct TensorRank {
     TensorRank(const config::RunConfig& of, int tensor, Log& log);
     config::RunConfig run;

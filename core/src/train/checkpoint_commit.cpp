@@ -40,8 +40,8 @@ void check_visible(const fs::path& folder, const checkpoint::SavedPart& part, in
     std::error_code unknown;
     const std::uintmax_t bytes = fs::file_size(folder / file.name, unknown);
     if (unknown || bytes != file.bytes)
-      throw Error(text("is not seen by rank 0 as rank {} has written it", rank), (folder / file.name).string(),
-                  "all hosts must have run.dir on one file system that they share");
+      throw Error(text("rank 0 does not see this file as rank {} wrote it", rank), (folder / file.name).string(),
+                  "put run.dir on a file system that all hosts share");
   }
 }
 

@@ -7,6 +7,7 @@
 #include "base/printable.hpp"
 #include "executor/kept_state.hpp"
 #include "plugin/call_guard.hpp"
+#include "train/comm_refusals.hpp"
 #include "train/run_limits.hpp"
 #include "train/uninstalled.hpp"
 #include "triax/rank_activity.hpp"
@@ -66,56 +67,6 @@ Refusals reaches(CommTraits::Ranks ranks, const Layout& layout, const Placement&
                         layout.world_size())
         .with_hint("use a communicator for processes");
   return {};
-}
-
-/// "data axis", "data, pipeline and tensor axes"
-std::string axes_text(const std::vector<std::string>& axes) {
-  std::string out;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    if (i > 0) out += i + 1 < axes.size() ? ", " : " and ";
-    out += axes[i];
-  }
-  return out + (axes.size() == 1 ? " axis" : " axes");
-}
-
-/// One reason that applies to several tables, and the axes that each of them serves.
-struct CommRefusal {
-  Refusal refusal;
-  struct Asked {
-    std::string named_in, plugin;
-    std::vector<std::string> axes;
-  };
-  std::vector<Asked> asked;
-};
-
-/// Merges equal reasons. A table that inherits its plugin is merged with the table that names it.
-void add(std::vector<CommRefusal>& refusals, const Refusal& answer, const config::PluginChoice& choice,
-         const std::vector<std::string>& axes) {
-  auto same = std::ranges::find(refusals, answer, &CommRefusal::refusal);
-  if (same == refusals.end()) same = refusals.insert(refusals.end(), {answer, {}});
-  auto named = std::ranges::find(same->asked, choice.named_in, &CommRefusal::Asked::named_in);
-  if (named == same->asked.end()) named = same->asked.insert(named, {choice.named_in, choice.name, {}});
-  named->axes.insert(named->axes.end(), axes.begin(), axes.end());
-  std::ranges::sort(named->axes);
-}
-
-/// "comm.plugin "comm-ucx" for the data and pipeline axes, comm.tensor.plugin "comm-ucx" for the tensor axis"
-std::string asked_text(const CommRefusal& refusal) {
-  std::string out;
-  for (const CommRefusal::Asked& asked : refusal.asked) {
-    out += out.empty() ? "" : ", ";
-    out += text("{}.plugin \"{}\" for the {}", asked.named_in, asked.plugin, axes_text(asked.axes));
-  }
-  return out;
-}
-
-/// The refusal with the tables that it concerns in front, as text and as keys.
-Refusal with_tables(const CommRefusal& of, std::string_view before = {}, std::vector<std::string> keys = {}) {
-  Refusal out = of.refusal;
-  out.message = text("{}{}: {}", before, asked_text(of), of.refusal.message);
-  for (const CommRefusal::Asked& asked : of.asked) keys.push_back(asked.named_in + ".plugin");
-  out.keys.insert(out.keys.end(), keys.begin(), keys.end());
-  return out;
 }
 
 } // namespace
@@ -217,7 +168,7 @@ std::map<std::string, std::vector<std::string>> RankPlugins::axes_served(const L
 void RankPlugins::ask_communicators(const Layout& layout, const Placement& placement, bool on_this_machine,
                                     Refusals& refusals) const {
   if (!run_.kernels.library) return; // the device kind is not known
-  std::vector<CommRefusal> refused;
+  CommRefusals refused(run_);
   for (const auto& [table, axes] : axes_served(layout)) {
     const config::PluginChoice& choice = run_.comm.at(axes.front());
     const CommBackend& backend = *backends_.at(table);
@@ -227,9 +178,9 @@ void RankPlugins::ask_communicators(const Layout& layout, const Placement& place
       if (both.empty()) both.add(backend.supports(request)); // a plugin may refuse the placement for the same reason
       return both;
     });
-    for (const Refusal& refusal : answer) add(refused, refusal, choice, axes);
+    for (const Refusal& refusal : answer) refused.add(refusal, choice, axes);
   }
-  for (const CommRefusal& refusal : refused) refusals.add(with_tables(refusal));
+  refusals.add(refused.list());
 }
 
 Schedule RankPlugins::rows() const {
@@ -361,12 +312,11 @@ void RankPlugins::ask_for_graph(const Layout& layout, Refusals& refusals) const 
   const Refusal moved =
       make_refusal(ErrorCode::kUnsupported, {}, "the host advances its calls, so a CUDA graph cannot contain them")
           .with_hint("leave train.cuda_graph out, or use a communicator whose calls run on the GPU's streams");
-  std::vector<CommRefusal> by_host;
+  CommRefusals by_host(run_);
   for (const auto& [table, axes] : axes_served(layout))
     if (run_.comm.at(axes.front()).library && !backends_.at(table)->traits().stream_ordered)
-      add(by_host, moved, run_.comm.at(axes.front()), axes);
-  for (const CommRefusal& refusal : by_host)
-    refusals.add(with_tables(refusal, "train.cuda_graph: ", {"train.cuda_graph"}));
+      by_host.add(moved, run_.comm.at(axes.front()), axes);
+  refusals.add(by_host.list("train.cuda_graph: ", {"train.cuda_graph"}));
 }
 
 Refusals RankPlugins::device_available(const DeviceRequest& request) const {

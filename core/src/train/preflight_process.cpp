@@ -67,7 +67,7 @@ CorpusPlan read_corpus(const Json& json) {
 Json recomputation_json(const StageRecomputation& of) {
   Json blocks = Json::array();
   for (const StageRecomputation::Blocks& row : of.blocks) blocks.push_back({row.count, row.steps});
-  return {of.stage, blocks, of.of_forward};
+  return {of.stage, blocks, of.forward_fraction};
 }
 StageRecomputation read_recomputation(const Json& json) {
   StageRecomputation out{json.at(0), {}, json.at(2)};

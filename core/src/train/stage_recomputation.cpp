@@ -17,7 +17,7 @@ StageRecomputation of_stage(int stage, const std::vector<ChosenBlock>& blocks) {
     recomputed_s += blocks[i].recomputed_s;
     forward_s += blocks[i].forward_s;
   }
-  if (forward_s > 0) out.of_forward = recomputed_s / forward_s;
+  if (forward_s > 0) out.forward_fraction = recomputed_s / forward_s;
   return out;
 }
 
@@ -40,7 +40,8 @@ std::string to_text(const StageRecomputation& recomputation) {
     const char* const recompute = one ? "recomputes" : "recompute";
     out += text("{} {}{}; ", report::counted_text(blocks.count, "block"), names.empty() ? keep : recompute, names);
   }
-  return out + text("{} of its blocks' forward by the cost model", report::percent_text(recomputation.of_forward));
+  return out +
+         text("{} of its blocks' forward by the cost model", report::percent_text(recomputation.forward_fraction));
 }
 
 } // namespace triax::train

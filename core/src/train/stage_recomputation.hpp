@@ -19,7 +19,7 @@ struct StageRecomputation {
   };
   int stage = 0;
   std::vector<Blocks> blocks;
-  double of_forward = 0; // modelled time of the repeated steps, as a fraction of that of the blocks' forward
+  double forward_fraction = 0; // modelled time of the repeated steps, as a fraction of that of the blocks' forward
 };
 
 /// One entry for each stage with "optimal", in order.

@@ -15,7 +15,7 @@ namespace triax::train {
 
 namespace {
 
-// A rank without progress for so many periods leaves the processor to the other side.
+// After this number of periods without progress, a rank leaves the processor to the other side.
 constexpr int kBusyPeriods = 100;
 constexpr std::chrono::milliseconds kBusyPeriod{1}, kIdlePeriod{100};
 

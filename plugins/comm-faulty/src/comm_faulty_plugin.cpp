@@ -62,15 +62,15 @@ class FaultyBackend final : public CommBackend {
   Refusals supports(const CommRequest& request) const override {
     Refusals out;
     if (options_.fault == Fault::refuse)
-      out.add(make_refusal(ErrorCode::kUnsupported, {}, "fault = \"refuse\" refuses every run")
+      out.add(make_refusal(ErrorCode::kUnsupported, {"comm.fault"}, "fault = \"refuse\" refuses every run")
                   .with_hint("choose another fault"));
     if (options_.rank >= layout_.world_size())
-      out.add(make_refusal(ErrorCode::kOutOfRange, {}, "rank = {}: the run has {} ranks, counted from 0", options_.rank,
-                           layout_.world_size())
+      out.add(make_refusal(ErrorCode::kOutOfRange, {"comm.rank"}, "rank = {}: the run has {} ranks, counted from 0",
+                           options_.rank, layout_.world_size())
                   .with_hint("choose one of them, or -1 for all"));
     if (options_.fault == Fault::corrupt && request.device != DeviceKind::host)
-      out.add(make_refusal(ErrorCode::kUnsupported, {}, "fault = \"corrupt\" changes host memory; the device is {}",
-                           name_of(request.device))
+      out.add(make_refusal(ErrorCode::kUnsupported, {"comm.fault"},
+                           "fault = \"corrupt\" changes host memory; the device is {}", name_of(request.device))
                   .with_hint("use a kernel set that computes on the host"));
     check_axis(request.axes, out);
     out.add(inner_->supports(request));
@@ -101,8 +101,8 @@ class FaultyBackend final : public CommBackend {
       if (text("*{}*", options_.axis).find(text("*{}*", axis.name)) != std::string::npos) factors.push_back(axis.name);
     const bool is_group = !factors.empty() && Layout::product_name(factors) == options_.axis;
     if (is_group && std::ranges::count(served, factors.back()) > 0) return;
-    out.add(make_refusal(ErrorCode::kInvalidValue, {}, "axis = \"{}\" is not an axis that it serves in this run",
-                         options_.axis)
+    out.add(make_refusal(ErrorCode::kInvalidValue, {"comm.axis"},
+                         "axis = \"{}\" is not an axis that it serves in this run", options_.axis)
                 .with_hint("choose one of {}, or leave axis out", joined(served)));
   }
 

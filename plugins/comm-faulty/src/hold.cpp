@@ -29,7 +29,7 @@ bool Hold::advance() noexcept {
 }
 
 bool Hold::may_begin() noexcept {
-  // In this order: the state of the call's event does not outlive the communicator.
+  // is_over comes before call_.fired(): the state of the call's event is freed with the communicator.
   if (is_released_ || shared_.is_over.load(std::memory_order_acquire) || (has_call_ && call_.fired())) return true;
   if (until_ == Until::now) return true;
   if (until_ == Until::aborted) return false;

@@ -24,8 +24,9 @@ int users = 0;
 
 void require_threads(int given) {
   if (given < MPI_THREAD_SERIALIZED)
-    throw Error("this MPI does not allow calls from the thread of a rank (MPI_THREAD_SERIALIZED)", "comm-mpi",
-                "use an MPI that was built with threads, and initialise it with MPI_Init_thread");
+    throw Error(
+        "this MPI does not support MPI_THREAD_SERIALIZED, which calls from the threads of ranks need", "comm-mpi",
+        "use an MPI that was built with threads; a program that initialises MPI itself must call MPI_Init_thread");
 }
 
 void initialise() {
@@ -38,7 +39,8 @@ void initialise() {
     MPI_Query_thread(&given);
     return require_threads(given);
   }
-  // Open MPI replaces default handlers of crashes, which then name no rank and no plugin.
+  // Otherwise Open MPI installs crash handlers. Triax keeps handlers of other libraries, so a crash report would name
+  // neither rank nor plugin.
   ::setenv("OMPI_MCA_opal_signal", "", 0);
   if (const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &given); code != MPI_SUCCESS)
     throw Error(text("MPI_Init_thread: {}", error_text(code)), "comm-mpi", kStartHint);
@@ -46,7 +48,7 @@ void initialise() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); // else an error ends the process
 }
 
-/// An end without MPI_Finalize is a failure for mpirun.
+/// mpirun reports a process that exits without MPI_Finalize as failed.
 void finalize_if_unused() noexcept {
   if (users > 0 || !owned || must_not_finalize) return;
   owned = false;

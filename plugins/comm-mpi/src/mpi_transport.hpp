@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI's messages of one rank, in host memory. Of MPI it uses Isend, Issend, Irecv, Testsome, Iprobe and Cancel: its
-// collectives add in no fixed order (README.md), cannot be cancelled, and have no deadline.
+// Transport of one rank over MPI messages in host memory. It uses Isend, Issend, Irecv, Testsome, Iprobe and Cancel,
+// but no collectives of MPI: these add in no fixed order (README.md), cannot be cancelled, and have no deadline.
 //
 // Threads: the rank's main thread only. Blocking: the constructor, until all ranks have called it; the destructor, for
 // a bounded time, so that sent messages leave. Errors: the constructor and connect() throw. MPI does not report a lost
-// peer; its heartbeat does.
+// peer; the job server does, when the peer's heartbeats stop.
 //
 // MPI moves the messages of all communicators in every call. When one transport has retired, its buffers may be freed,
-// so no other of the process calls MPI any more: they retire too.
+// so no other transport of the process may call MPI any more: all of them retire.
 #pragma once
 
 #include <mpi.h>
@@ -52,7 +52,7 @@ class MpiTransport final : public p2p::Transport {
   };
   struct Operation {
     p2p::Request* request = nullptr;
-    std::byte* packed = nullptr; // two segments as one message; of free_packed_
+    std::byte* packed = nullptr; // two segments as one message, in a buffer from free_packed_
   };
 
   /// The rank at an endpoint that connect() has made.
@@ -77,7 +77,7 @@ class MpiTransport final : public p2p::Transport {
   std::vector<Operation*> free_;
   std::vector<std::unique_ptr<std::byte[]>> packed_; // buffers of kMaxTwoSegments
   std::vector<std::byte*> free_packed_;
-  // In progress: operations_of_[i] is whose handles_[i] is.
+  // In progress: handles_[i] belongs to operations_of_[i].
   std::vector<MPI_Request> handles_;
   std::vector<Operation*> operations_of_;
   std::vector<int> done_;

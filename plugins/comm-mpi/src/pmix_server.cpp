@@ -165,15 +165,15 @@ pmix_proc_t process_of(const std::string& name, int rank) {
   return out;
 }
 
-/// PMIx maps about 8 MiB of files. Without space for them, its threads wait for each other indefinitely.
+/// PMIx maps about 8 MiB of files. Without space for them, its threads deadlock.
 void require_space(const fs::path& folder) {
   constexpr std::uintmax_t kNeeded = std::uintmax_t{16} << 20;
   const auto in_mib = [](std::uintmax_t bytes) { return bytes >> 20; };
   rlimit largest_file{};
   ::getrlimit(RLIMIT_FSIZE, &largest_file);
   if (largest_file.rlim_cur < kNeeded)
-    throw Error(text("files of this process have at most {} MiB, but PMIx needs {} MiB", in_mib(largest_file.rlim_cur),
-                     in_mib(kNeeded)),
+    throw Error(text("the file size limit of this process is {} MiB, but PMIx needs {} MiB",
+                     in_mib(largest_file.rlim_cur), in_mib(kNeeded)),
                 "comm-mpi", "raise the limit (ulimit -f), or start the ranks with mpirun");
   std::error_code unknown;
   const fs::space_info space = fs::space(folder, unknown);

@@ -229,7 +229,7 @@ TEST(Launcher, IsRefusedWithoutSpaceForPmix) {
       "cd '" + fill_folder(folder).string() + "' && ulimit -f 8192 && '" +
       (triax::test::installation() / "bin/triax").string() + "' train run.toml --set parallel.pipeline=2 2>&1");
   EXPECT_NE(out.status, 0);
-  EXPECT_THAT(out.text, ContainsRegex("files of this process have at most [48] MiB, but PMIx needs 16 MiB"));
+  EXPECT_THAT(out.text, ContainsRegex("the file size limit of this process is [48] MiB, but PMIx needs 16 MiB"));
 }
 
 /// Open MPI names the shared memory of a job after the job: the second would use that of the first.

@@ -44,7 +44,7 @@ Refusals NcclBackend::supports(const CommRequest& request) const {
   const auto other = std::ranges::find_if(request.axes, [](const std::string& axis) { return axis != kPipelineAxis; });
   if (settings_.edge_communicators && other != request.axes.end()) // the calls of other axes need the single order
     out.add(make_refusal(
-                ErrorCode::kUnsupported, {},
+                ErrorCode::kUnsupported, {"comm.edge_communicators"},
                 "comm-nccl: edge_communicators = true is only for the pipeline axis, but this table serves the {} axis",
                 *other)
                 .with_hint("set it in the table [comm.pipeline]: edge_communicators = true"));

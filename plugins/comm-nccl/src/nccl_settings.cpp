@@ -2,6 +2,8 @@
 #include "nccl_settings.hpp"
 
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "triax/cuda/launch_blocking.hpp"
 
@@ -51,7 +53,8 @@ class Reader {
           text("edge_communicators = true, but CUDA_DEVICE_MAX_CONNECTIONS = {} in the environment: streams "
                "that share a queue of the GPU wait for each other",
                connections),
-          text("unset CUDA_DEVICE_MAX_CONNECTIONS, set it to {} or more, or leave edge_communicators out", kQueues));
+          text("unset CUDA_DEVICE_MAX_CONNECTIONS, set it to {} or more, or leave edge_communicators out", kQueues),
+          {"comm.edge_communicators"});
     if (number == 1)
       note(
           "CUDA_DEVICE_MAX_CONNECTIONS = 1 in the environment: all streams of the GPU share one queue, so transfers "
@@ -94,8 +97,8 @@ class Reader {
   }
 
  private:
-  void refuse(const std::string& reason, const std::string& hint) {
-    settings_.refusals.add(make_refusal(ErrorCode::kConflict, {}, "comm-nccl: {}", reason).with_hint("{}", hint));
+  void refuse(const std::string& reason, const std::string& hint, const std::vector<std::string>& keys = {}) {
+    settings_.refusals.add(make_refusal(ErrorCode::kConflict, keys, "comm-nccl: {}", reason).with_hint("{}", hint));
   }
   void note(std::string line) { settings_.notes.push_back("comm-nccl: " + std::move(line)); }
 

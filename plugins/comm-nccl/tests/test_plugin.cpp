@@ -83,9 +83,9 @@ TEST_F(Plugin, EdgesOfOneAxisNeedATableOfTheirOwn) {
   const std::string both = "check run.toml --no-device --set parallel.pipeline=2 --set parallel.tensor=2";
   const Outcome refused = program(both + " --set comm.edge_communicators=true", "2>&1 >/dev/null");
   EXPECT_EQ(refused.status, 2);
-  EXPECT_THAT(refused.text,
-              HasSubstr("edge_communicators = true is only for the pipeline axis, but this table serves "
-                        "the tensor axis\n  set it in the table [comm.pipeline]: edge_communicators = true\n"));
+  EXPECT_THAT(refused.text, HasSubstr("edge_communicators = true is only for the pipeline axis, but this table serves "
+                                      "the tensor axis\n  comm.edge_communicators is set by --set\n"
+                                      "  set it in the table [comm.pipeline]: edge_communicators = true\n"));
   const Outcome outcome = program(both + " --set comm.pipeline.edge_communicators=true");
   EXPECT_EQ(outcome.status, 0) << outcome.text;
 }

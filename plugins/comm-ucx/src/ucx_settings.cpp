@@ -71,7 +71,7 @@ class Reader {
     settings_.changes.emplace_back(variable + sizeof("UCX_") - 1, value);
   }
   void contradict(const char* name, const std::string& value, const char* variable, const char* given) {
-    settings_.refusals.add(triax::make_refusal(triax::ErrorCode::kConflict, {},
+    settings_.refusals.add(triax::make_refusal(triax::ErrorCode::kConflict, {text("comm.{}", name)},
                                                "comm-ucx: {} = {}, but {} = {} in the environment", name, value,
                                                variable, given)
                                .with_hint("remove the key, or unset {}", variable));

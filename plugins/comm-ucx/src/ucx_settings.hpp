@@ -32,7 +32,7 @@ struct Settings {
   std::vector<Restriction> restrictions;
   /// Notes for the log: defaults that the environment overrides.
   std::vector<std::string> notes;
-  /// Refusal for the first contradiction.
+  /// One for each contradiction.
   triax::Refusals refusals;
   std::string devices; // in the form of UCX_NET_DEVICES, from option or environment; empty: UCX chooses
   bool memory = true;  // shared memory is allowed

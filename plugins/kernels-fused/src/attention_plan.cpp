@@ -53,7 +53,8 @@ Refusals tiles_supported(const TensorView& q) {
   }
   if (q.size(3) > kMaxHeadDim) {
     out.add(make_refusal(ErrorCode::kOutOfRange, {"model.heads", "model.hidden"},
-                         "attention with heads of {} elements: a tile holds at most {}", q.size(3), kMaxHeadDim)
+                         "attention heads have {} elements, but kernels-fused supports at most {}", q.size(3),
+                         kMaxHeadDim)
                 .with_hint("use more heads, or kernels-cublas"));
   }
   return out;

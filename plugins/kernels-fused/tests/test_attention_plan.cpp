@@ -184,7 +184,8 @@ TEST(AttentionPlan, RefusesUnsupportedShapesAndTypes) {
   EXPECT_EQ(refusal(DType::bf16, {0, 0, 1, 0}), "");
   EXPECT_EQ(refusal(DType::f64, {1, 1, 1, 8}),
             "kernels-fused computes attention in fp32, bf16 and fp16, but q is fp64");
-  EXPECT_EQ(refusal(DType::f32, {1, 1, 1, 257}), "attention with heads of 257 elements: a tile holds at most 256");
+  EXPECT_EQ(refusal(DType::f32, {1, 1, 1, 257}),
+            "attention heads have 257 elements, but kernels-fused supports at most 256");
   EXPECT_EQ(refusal(DType::f32, {1 << 20, 1 << 13, 1 << 5, 1}),
             "attention of 8192 samples with 32 heads of 1048576 queries takes 4294967296 blocks: a grid has at most "
             "2147483647");

@@ -110,8 +110,10 @@ class Interleaved final : public Scheduler {
     const int p = shape.pipeline, m = shape.microbatches;
     if (m < p) return supports_groups_of_p(shape);
     if (group_ < p || group_ > m)
-      return make_refusal(ErrorCode::kOutOfRange, {"schedule.group", "parallel.pipeline"},
-                          "schedule.group must be in [{}, {}], from p to m microbatches, got {}", p, m, group_)
+      return make_refusal(
+                 ErrorCode::kOutOfRange, {"schedule.group", "parallel.pipeline"},
+                 "schedule.group must be in [{}, {}], got {}: from p = {} pipeline ranks to m = {} microbatches", p, m,
+                 group_, p, m)
           .with_hint("use schedule.group {}", group_ < p ? p : m);
     if (m % group_ == 0 || m % group_ >= p) return {};
     return make_refusal(

@@ -49,7 +49,7 @@ void addresses_give_equal_bits(const KernelSubject& subject, Report& report) {
   CaseSetup elsewhere;
   elsewhere.shift = kAlignedShift;
   for_cases(subject, CaseSize::small, [&](const OperationCase& one) {
-    expect_equal_bits(report, text("{}, {} elements further on", to_text(one), kAlignedShift),
+    expect_equal_bits(report, text("{}, at an address {} elements higher", to_text(one), kAlignedShift),
                       session.run(one, elsewhere).results, session.run(one).results);
   });
 }
@@ -100,8 +100,8 @@ void threads_give_equal_bits(const KernelSubject& subject, Report& report) {
   });
 }
 
-/// The inputs come on the stream when the calls are already enqueued. Each case runs before, so that modules are
-/// loaded.
+/// Earlier work of the stream writes the inputs, and runs only when the calls are already enqueued. Each case runs once
+/// before that, so that its modules are loaded.
 void streams_keep_their_order(const KernelSubject& subject, Report& report) {
   KernelSession session(subject.kernels());
   CaseSetup late;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kMaxId = (1 << 24) - 1; // tables have an entry for each id
 constexpr std::uint64_t kMaxFile = std::uint64_t{1} << 30;
 constexpr std::size_t kShown = 60;
-constexpr int kDeepest = 100; // the depth is limited because traversal is recursive
+constexpr int kMaxDepth = 100; // traversal is recursive
 
 /// Nesting depth of lists and objects.
 int depth_of(std::string_view bytes) {
@@ -106,7 +106,8 @@ std::string JsonLocation::shown() const {
 }
 
 nlohmann::json parse_json(const std::filesystem::path& file, const std::string& bytes, const std::string& hint) {
-  if (depth_of(bytes) > kDeepest) throw Error(text("is nested more than {} levels deep", kDeepest), file.string());
+  if (depth_of(bytes) > kMaxDepth)
+    throw Error(text("is nested more than {} levels deep", kMaxDepth), file.string(), hint);
   try {
     return nlohmann::json::parse(bytes);
   } catch (const nlohmann::json::parse_error& error) { // the library's own text would not help the user

@@ -2,7 +2,7 @@
 // A Store in a folder, for ranks that are processes of one machine: a key is a file, which an atomic rename sets.
 //
 // Threads: any, of any process. Ownership: the folder is the caller's. Blocking: get() polls every millisecond; add()
-// waits for a lock of the folder. Errors: Error; get() throws it with the key at its deadline.
+// waits for a lock of the folder. Errors: Error; that of get() at its deadline names the key.
 #pragma once
 
 #include <filesystem>

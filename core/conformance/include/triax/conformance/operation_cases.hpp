@@ -97,10 +97,10 @@ using CaseResults = std::map<std::string, std::vector<double>>;
 /// How a case is run.
 struct CaseSetup {
   DType dtype = DType::f32;  // type of the data: the case's, or f64
-  std::int64_t shift = 0;    // views begin so many elements after a multiple of 256 bytes
+  std::int64_t shift = 0;    // elements between a multiple of 256 bytes and the begin of a view
   bool zero_outputs = false; // outputs start as zeros instead of NaN
   bool zero_scratch = false; // scratch memory starts as zeros instead of NaN
-  bool late_inputs = false;  // the stream gets the inputs after the calls are enqueued; not on the host
+  bool late_inputs = false;  // earlier stream work writes the inputs after the calls are enqueued; not on the host
   std::function<void(const OpCall&, const OpContext&)> issue; // empty: KernelSet::issue()
 };
 
