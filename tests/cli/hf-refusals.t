@@ -137,7 +137,7 @@ What the model cannot do is refused key by key:
   [2]
   $ faulty; config '{"n_head": 3}'; import
   bad/config.json: model.hidden = 8 is not divisible by model.heads = 3: each head has hidden / heads columns
-    use hidden 6 or 9, or heads 2 or 4
+    the file is of another model, or was damaged
   [2]
 
 A key that changes nothing can be ignored:

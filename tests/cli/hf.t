@@ -109,6 +109,13 @@ With data, it trains and is evaluated as it is. Its vocabulary may be larger tha
   loss
   weights of odd2
 
+Its options are those of the weights, so that only the layout can change:
+
+  $ triax check odd2.toml --set parallel.tensor=2 2>&1 | grep -o 'use .*tensor.*'
+  use tensor 1 or 3
+  $ triax check odd2.toml --set model.heads=5 2>&1 | grep -A 3 'divisible by model.heads = 5' | grep -o 'use the values .*' | head -1
+  use the values that the checkpoint was written with
+
 A run without data says what it needs:
 
   $ triax check odd.toml

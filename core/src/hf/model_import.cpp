@@ -99,8 +99,9 @@ void ModelImport::read_tensors() {
 
 void ModelImport::match_model() {
   const MappedModel model(plugin_, options_);
+  // The weights fix the options, and the layout is one rank: what the plugin suggests to change cannot change.
   for (const Refusal& refusal : model.refusals())
-    refusals_.add({refusal.code, {}, text("{}: {}", request_.folder / kConfigFile, refusal.message), refusal.hint});
+    refusals_.add({refusal.code, {}, text("{}: {}", request_.folder / kConfigFile, refusal.message), kOtherModel});
   if (!refusals_.empty()) return;
   try {
     model.rows(*architecture_);
