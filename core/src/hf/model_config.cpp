@@ -24,11 +24,6 @@ bool is_constant_list(const std::string& key, const HfArchitecture& architecture
   return std::ranges::any_of(architecture.constant_lists, has_key);
 }
 
-/// A key that asks for nothing: switched off, or empty.
-bool asks_for_nothing(const std::string& json) {
-  return json == "null" || json == "false" || json == "[]" || json == "{}";
-}
-
 void flatten(const Json& object, const std::string& before, std::map<std::string, std::string>& out) {
   for (const auto& [key, value] : object.items()) {
     const std::string name = before + escaped_key(key);
@@ -87,7 +82,8 @@ class ConfigReading {
   void refuse_keys_without_condition() {
     for (const HfKey& key : architecture_.keys) {
       const auto found = config_.values.find(key.key);
-      if (key.only_with.first.empty() || found == config_.values.end() || asks_for_nothing(found->second)) continue;
+      if (key.only_with.first.empty() || found == config_.values.end() || asks_for_nothing(key.key, found->second))
+        continue;
       const std::string missing = missing_key(key.only_with.first, key.key);
       if (missing.empty() || holds(key.only_with)) continue;
       refuse(text("{} = {} needs {}, which is missing", key.key, shown_json(found->second), missing),
@@ -111,10 +107,14 @@ class ConfigReading {
 
   void refuse_others() {
     for (const auto& [key, json] : config_.values) {
-      if (is_known(key) || asks_for_nothing(json) || is_ignored(key, architecture_)) continue;
+      if (is_known(key) || asks_for_nothing(key, json) || is_ignored(key, architecture_)) continue;
       if (is_in_known_object(key)) continue; // refused as an object
       if (std::ranges::any_of(reader_.ignored, [&key = key](const std::string& name) { return is_named(key, name); }))
         continue;
+      if (key == kCausalKey) {
+        refuse_value(key, json, {HfValue{"true", {}}});
+        continue;
+      }
       const bool is_quantized = outer_key(key) == kQuantizationKey;
       refuse(text("{} = {} is an unknown key of {}", shown_key(key), shown_json(json), architecture_.name),
              is_quantized ? kQuantized
