@@ -144,7 +144,10 @@ TEST_F(LlamaConfig, RefusesOtherBlocksKeyByKey) {
 TEST_F(LlamaConfig, RefusesSlidingWindows) {
   read("MistralForCausalLM", "{}"); // 4096
   EXPECT_THAT(refused_,
-              ElementsAre(HasSubstr("sliding_window = 4096 is not supported by model-llama, which has null")));
+              ElementsAre("sliding_window is missing, and its default 4096 is not supported by model-llama, which has "
+                          "null"));
+  read("MistralForCausalLM", R"({"sliding_window": 4096})");
+  EXPECT_THAT(refused_, ElementsAre("sliding_window = 4096 is not supported by model-llama, which has null"));
   for (const char* qwen : {"Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
     read(qwen, R"({"use_sliding_window": true, "sliding_window": 4096, "max_window_layers": 1})");
     EXPECT_THAT(refused_,

@@ -166,7 +166,7 @@ class ConfigReading {
     const auto listed =
         std::ranges::find_if(key.values, [&](const HfValue& value) { return is_same_json(value.json, json); });
     if (listed == key.values.end() && (key.option.empty() || key.only_values))
-      return refuse_value(key.key, json, key.values);
+      return found == config_.values.end() ? refuse_default(key) : refuse_value(key.key, json, key.values);
     if (key.option.empty()) return;
     const triax_option& row = reader_.rows.at(key.option);
     std::optional<std::string> option =
@@ -223,11 +223,23 @@ class ConfigReading {
            "set both to one value if the difference does not matter to you");
   }
 
+  static std::string alternatives(const std::vector<HfValue>& values) {
+    std::string out;
+    for (const HfValue& value : values) out += (out.empty() ? "" : " or ") + value.json;
+    return out;
+  }
+
   void refuse_value(const std::string& key, const std::string& json, const std::vector<HfValue>& values) {
-    std::string allowed;
-    for (const HfValue& value : values) allowed += (allowed.empty() ? "" : " or ") + value.json;
-    refuse(text("{} = {} is not supported by {}, which has {}", key, shown_json(json), reader_.plugin, allowed),
+    refuse(text("{} = {} is not supported by {}, which has {}", key, shown_json(json), reader_.plugin,
+                alternatives(values)),
            "use another model, or choose a model plugin that supports it with --model");
+  }
+
+  /// The value of a file without the key.
+  void refuse_default(const HfKey& key) {
+    refuse(text("{} is missing, and its default {} is not supported by {}, which has {}", key.key, key.absent,
+                reader_.plugin, alternatives(key.values)),
+           text("set {} if the model was trained with {}, or use another model", key.key, alternatives(key.values)));
   }
 
   void refuse(const std::string& message, const std::string& hint) {
