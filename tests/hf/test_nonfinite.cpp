@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-constexpr std::uint32_t kNan = 0x7fc00000, kMinusInfinity = 0xff800000, kLargestFinite = 0x7f7fffff;
+constexpr std::uint32_t kNan = 0x7fc00000, kMinusInfinity = 0xff800000, kMaxFinite = 0x7f7fffff;
 
 /// Writes the bits of elements of a tensor in the only file of a folder.
 template <class Bits>
@@ -52,7 +52,7 @@ class Nonfinite : public ::testing::Test {
 
 TEST_F(Nonfinite, IsNotInModelsWithFiniteWeights) {
   const fs::path model = copy_of("gpt2-inner");
-  put<std::uint32_t>(model, "transformer.wpe.weight", {{3, kLargestFinite}, {4, 1}}); // 1: subnormal
+  put<std::uint32_t>(model, "transformer.wpe.weight", {{3, kMaxFinite}, {4, 1}}); // 1: subnormal
   EXPECT_EQ(warning_of(model), "");
 }
 

@@ -62,8 +62,8 @@ void refuse_source(const fs::path& folder) {
   throw Error("is not a folder", folder.string(), kNameModelFolder);
 }
 
-/// Collects the tensors with values that are NaN or infinite. transformers loads them, and rows of a table that no
-/// token has may never be used, so they are no reason to refuse a model.
+/// Collects the tensors with values that are NaN or infinite. They are accepted: transformers loads them, and a row of
+/// a table that no text uses does no harm.
 class NonfiniteTensors {
  public:
   explicit NonfiniteTensors(const ModelTensors& tensors) : tensors_(tensors) {}
