@@ -198,6 +198,11 @@ An object in the place of a value is not ignored:
     quantized models cannot be imported: use the model that was quantized
   [2]
 
+  $ faulty; config '{"quantization": {"bits": 4}}'; import
+  bad/config.json: quantization.bits = 4 is an unknown key of GPT2LMHeadModel
+    quantized models cannot be imported: use the model that was quantized
+  [2]
+
 Masks of early versions may have any type:
 
   $ faulty gpt2-inner; header bad/model.safetensors 'entries["transformer.h.0.attn.bias"] = {"dtype": "BOOL", "shape": [1, 1, 2, 2], "data_offsets": [5412, 5416]}'; printf 'mask' >> bad/model.safetensors; import; rm -r out out.toml
@@ -303,6 +308,10 @@ A head that is not the token table is a parameter that the model does not have:
 
 ## Other formats
 
+  $ faulty; echo '{"peft_type": "LORA"}' > bad/adapter_config.json; import
+  bad: has an adapter (adapter_config.json), which changes the weights of a model
+    merge it into its model with merge_and_unload() of peft, save that model, and name its folder
+  [2]
   $ faulty; rm bad/*.safetensors bad/*.index.json; import
   bad: has neither model.safetensors nor model.safetensors.index.json
     name the folder of a model that transformers has saved

@@ -2,6 +2,7 @@
 #include "hf/model_config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -17,7 +18,9 @@ namespace triax::hf {
 namespace {
 
 constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{4} << 20;
-constexpr const char* kQuantizationKey = "quantization_config";
+/// Of transformers, MLX, and early versions of compressed-tensors.
+constexpr std::array<std::string_view, 3> kQuantizationKeys = {"quantization_config", "quantization",
+                                                               "compression_config"};
 
 bool is_constant_list(const std::string& key, const HfArchitecture& architecture) {
   const auto has_key = [&key](const auto& list) { return list.first == key; };
@@ -115,7 +118,7 @@ class ConfigReading {
         refuse_value(key, json, {HfValue{"true", {}}});
         continue;
       }
-      const bool is_quantized = outer_key(key) == kQuantizationKey;
+      const bool is_quantized = std::ranges::find(kQuantizationKeys, outer_key(key)) != kQuantizationKeys.end();
       refuse(text("{} = {} is an unknown key of {}", shown_key(key), shown_json(json), architecture_.name),
              is_quantized ? kQuantized
                           : text("if it does not change what the model computes: --ignore {}", shown_key(key)));

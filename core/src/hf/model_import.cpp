@@ -29,6 +29,7 @@ namespace fs = std::filesystem;
 using checkpoint::ByteSink, checkpoint::StopRequest;
 
 constexpr const char* kNameWritableFile = "name a file in a folder that exists and that this user may write to";
+constexpr const char* kAdapterFile = "adapter_config.json"; // of peft, such as LoRA
 constexpr const char* kDiverged =
     "the file was damaged, or the model diverged in training: download the folder again, or use another model";
 
@@ -57,9 +58,11 @@ void refuse_run_output(const fs::path& run, const fs::path& checkpoint) {
 void refuse_source(const fs::path& folder) {
   std::error_code unknown;
   if (folder.empty()) throw Error("DIR is empty", {}, kNameModelFolder);
-  if (fs::is_directory(folder, unknown)) return;
   if (!fs::exists(folder, unknown)) throw Error("does not exist", folder.string(), kNameModelFolder);
-  throw Error("is not a folder", folder.string(), kNameModelFolder);
+  if (!fs::is_directory(folder, unknown)) throw Error("is not a folder", folder.string(), kNameModelFolder);
+  if (os::is_there(folder / kAdapterFile))
+    throw Error(text("has an adapter ({}), which changes the weights of a model", kAdapterFile), folder.string(),
+                "merge it into its model with merge_and_unload() of peft, save that model, and name its folder");
 }
 
 /// Collects the tensors with values that are NaN or infinite. They are accepted: transformers loads them, and a row of
