@@ -81,10 +81,10 @@ TEST_F(Nonfinite, IsCountedForEachTensorOfARow) {
 
 TEST_F(Nonfinite, IsFoundInSixteenBits) {
   import_model(reference("gpt2-inner"), folder_ / "plain");
-  for (const auto& [type, nan] : {std::pair(DType::bf16, 0x7fc0), std::pair(DType::f16, 0x7e00)}) {
+  for (const auto& [type, bits] : {std::pair(DType::bf16, 0x7fc0), std::pair(DType::f16, 0x7e00)}) {
     const std::string name(name_of(type));
     export_model(folder_ / "plain", {.folder = folder_ / name, .dtype = type});
-    put<std::uint16_t>(folder_ / name, "transformer.h.0.mlp.c_proj.bias", {{9, static_cast<std::uint16_t>(nan)}});
+    put<std::uint16_t>(folder_ / name, "transformer.h.0.mlp.c_proj.bias", {{9, static_cast<std::uint16_t>(bits)}});
     const ImportedModel made = import_model(folder_ / name, folder_ / (name + "-imported"));
     ASSERT_TRUE(made.nonfinite) << name;
     EXPECT_THAT(made.nonfinite->message(), EndsWith("mlp.c_proj.bias\" has 1 value that is NaN or infinite")) << name;
