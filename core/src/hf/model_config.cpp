@@ -18,7 +18,7 @@ namespace triax::hf {
 namespace {
 
 constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{4} << 20;
-/// Of transformers, MLX, and early versions of compressed-tensors.
+/// Keys of transformers, MLX, and early versions of compressed-tensors.
 constexpr std::array<std::string_view, 3> kQuantizationKeys = {"quantization_config", "quantization",
                                                                "compression_config"};
 
