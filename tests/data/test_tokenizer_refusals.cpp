@@ -23,8 +23,7 @@ const std::string kByteLevel =
     "  only byte-level tokenizers are supported, as of GPT-2, Llama 3, Qwen 2, Qwen 2.5, Qwen 3 and SmolLM; "
     "docs/models.md says what to do with others";
 
-const std::string kDamaged =
-    "\n  the file was damaged, or is not a tokenizer.json: restore it, or make one with triax data train-tokenizer";
+const std::string kDamaged = "\n  the file was damaged, or is not a tokenizer.json: restore it";
 
 /// The message without the folder.
 std::string refusal_of(const std::string& bytes) {

@@ -18,8 +18,7 @@ constexpr const char* kNormalizers = "supported: null, NFC, and a Sequence of NF
 constexpr const char* kByteLevel =
     "only byte-level tokenizers are supported, as of GPT-2, Llama 3, Qwen 2, Qwen 2.5, Qwen 3 and SmolLM; "
     "docs/models.md says what to do with others";
-constexpr const char* kDamaged =
-    "the file was damaged, or is not a tokenizer.json: restore it, or make one with triax data train-tokenizer";
+constexpr const char* kDamaged = "the file was damaged, or is not a tokenizer.json: restore it";
 constexpr const char* kDamagedVocab = "the file was damaged, or is not GPT-2's vocab.json: restore it";
 
 /// Enters the token at the index of its id.
