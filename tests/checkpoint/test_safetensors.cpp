@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "checkpoint/safetensors.hpp"
 #include "checksum/checksum.hpp"
@@ -66,6 +67,18 @@ TEST_F(Safetensors, RefusesWhatIsNotAHeader) {
   EXPECT_THAT(refusal(with_length("{\"a\":1}")), HasSubstr("tensor \"a\": needs dtype, shape and data_offsets"));
   EXPECT_THAT(refusal(with_length(std::string(100000, '['))), HasSubstr("does not begin with"));
   EXPECT_THAT(refusal(with_length(std::string("{}\0\0", 4))), HasSubstr("the header is not valid JSON at line 1"));
+}
+
+/// The file is sparse.
+TEST_F(Safetensors, RefusesAHeaderThatIsTooLarge) {
+  const std::filesystem::path file = folder_ / "x.safetensors";
+  const std::uint64_t length = 100'000'001;
+  std::string bytes(sizeof length, '\0');
+  std::memcpy(bytes.data(), &length, sizeof length);
+  test::write_file(file, bytes);
+  std::filesystem::resize_file(file, 200'000'000);
+  EXPECT_THAT(test::error_of([&] { read_header(os::InputFile(file), file); }),
+              HasSubstr("its header has 100000001 bytes; the maximum is 100000000"));
 }
 
 /// As the format's own reader does.

@@ -50,7 +50,7 @@ Heads and tensor ranks:
   $ triax check base.toml --set model.inner=33 --set parallel.tensor=2
   --set: model.inner = 33 is not divisible by parallel.tensor = 2: each tensor rank has as many columns of the MLP
     parallel.tensor is set by --set
-    use inner 32 or 34, or another tensor size
+    use inner 32 or 34, or tensor 1
   [2]
 
 More stages than layers:
@@ -64,7 +64,7 @@ More stages than layers:
   base.toml:3:10: model.layers = 2 is too few for 4 stages (parallel.pipeline x parallel.chunks): stage 2 would have no layer
     parallel.pipeline is set at run.toml:3:12
     parallel.chunks = 1 is the default
-    use more layers, or fewer stages
+    use fewer stages, or a model with more layers
   [2]
 
 A split with another number of stages:

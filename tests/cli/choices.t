@@ -40,6 +40,22 @@ With logits in 16 bits, too:
   accuracy 0.3333, normalised by length 0.4167: 12 examples
   accuracy 0.3333, normalised by length 0.4167: 12 examples
 
+A logit that is not finite has no probability:
+
+  $ cp -r $reference/gpt2-odd infinite; chmod -R u+w infinite; python3 - << 'END'
+  > import struct
+  > path = "infinite/model.safetensors"
+  > data = bytearray(open(path, "rb").read())
+  > data[-4:] = struct.pack("<f", float("inf"))
+  > open(path, "wb").write(data)
+  > END
+  $ triax evaluate infinite --choices $reference/choices.jsonl --tokenizer byte > out.txt 2> log
+  [1]
+  $ grep -oE 'the logit of token 260 is -?infinity' log | head -1 | sed 's/-infinity/infinity/'
+  the logit of token 260 is infinity
+  $ grep -o 'the weights are not finite, or too large: use those of another checkpoint' log | head -1
+  the weights are not finite, or too large: use those of another checkpoint
+
 With one ending, the model should write it itself. Accuracy and perplexity are those of transformers:
 
   $ for keys in parallel.tensor=1 parallel.tensor=3 parallel.pipeline=2; do compared gpt2-odd last_words.jsonl $keys; done

@@ -173,7 +173,7 @@ Messages name the file of the model, and the variable that chooses where it is i
   $ sed "s|$SOURCE|{source}|" log
   {source}/tests/hf/reference/gpt2-odd/config.json: model.heads = 3 is not divisible by parallel.tensor = 2: each tensor rank has whole heads
     parallel.tensor is set by --set
-    use heads 2 or 4, or tensor 1 or 3
+    use tensor 1 or 3
   $ (ulimit -f 1; import $reference/gpt2-odd --tokenizer byte --prompt ab 2> log)
   [2]
   $ sed -E "s|$PWD|{folder}|; s|import-\w+|import-{name}|" log
@@ -317,7 +317,7 @@ Its refusals are those of the import, and nothing is left either:
   [2]
   $ triax generate run.toml --prompt a --set parallel.pipeline=9
   model.layers = 2 is too few for 9 stages (parallel.pipeline x parallel.chunks): stage 2 would have no layer
-    use more layers, or fewer stages
+    use fewer stages, or a model with more layers
   [2]
   $ triax generate run.toml --prompt a --set kernels.plugin=kernels-sim
   --set: kernels.plugin "kernels-sim" does not compute, so it has no text

@@ -137,7 +137,7 @@ What the model cannot do is refused key by key:
   [2]
   $ faulty; config '{"n_head": 3}'; import
   bad/config.json: model.hidden = 8 is not divisible by model.heads = 3: each head has hidden / heads columns
-    use hidden 6 or 9, or heads 2 or 4
+    the file is of another model, or was damaged
   [2]
 
 A key that changes nothing can be ignored:
@@ -195,6 +195,11 @@ An object in the place of a value is not ignored:
   [2]
   $ faulty; config '{"quantization_config": {"bits": 4}}'; import
   bad/config.json: quantization_config.bits = 4 is an unknown key of GPT2LMHeadModel
+    quantized models cannot be imported: use the model that was quantized
+  [2]
+
+  $ faulty; config '{"quantization": {"bits": 4}}'; import
+  bad/config.json: quantization.bits = 4 is an unknown key of GPT2LMHeadModel
     quantized models cannot be imported: use the model that was quantized
   [2]
 
@@ -303,6 +308,10 @@ A head that is not the token table is a parameter that the model does not have:
 
 ## Other formats
 
+  $ faulty; echo '{"peft_type": "LORA"}' > bad/adapter_config.json; import
+  bad: has an adapter (adapter_config.json), which changes the weights of a model
+    merge it into its model with merge_and_unload() of peft, save that model, and name its folder
+  [2]
   $ faulty; rm bad/*.safetensors bad/*.index.json; import
   bad: has neither model.safetensors nor model.safetensors.index.json
     name the folder of a model that transformers has saved

@@ -109,6 +109,13 @@ With data, it trains and is evaluated as it is. Its vocabulary may be larger tha
   loss
   weights of odd2
 
+Its options are those of the weights, so that only the layout can change:
+
+  $ triax check odd2.toml --set parallel.tensor=2 2>&1 | grep -o 'use .*tensor.*'
+  use tensor 1 or 3
+  $ triax check odd2.toml --set model.heads=5 2>&1 | grep -A 3 'divisible by model.heads = 5' | grep -o 'use the values .*' | head -1
+  use the values that the checkpoint was written with
+
 A run without data says what it needs:
 
   $ triax check odd.toml
@@ -230,6 +237,23 @@ A weight that the type cannot hold is refused:
   [1]
   $ triax export hf large-imported large-bf16 --dtype bf16 | head -1
   large-bf16: GPT2LMHeadModel, 7,056 parameters in 28 tensors, 14.1 kB
+
+Weights that are not finite are kept, with a warning:
+
+  $ cp -r $reference/gpt2-odd diverged; chmod -R u+w diverged; python3 - << 'END'
+  > import struct
+  > path = "diverged/model.safetensors"
+  > data = bytearray(open(path, "rb").read())
+  > data[-8:] = struct.pack("<ff", float("nan"), float("-inf"))
+  > open(path, "wb").write(data)
+  > END
+  $ triax import hf diverged --output diverged-imported --run diverged.toml > out.txt
+  warning: diverged/model.safetensors: tensor "transformer.wte.weight" has 2 values that are NaN or infinite
+    the file was damaged, or the model diverged in training: download the folder again, or use another model
+  $ head -1 out.txt
+  diverged-imported: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
+  $ triax generate diverged --tokenizer byte --prompt a --max-tokens 1 2>&1 > /dev/null | sed -n 1p
+  warning: diverged/model.safetensors: tensor "transformer.wte.weight" has 2 values that are NaN or infinite
 
 Tokenizer files are those of the training data, here of bytes, or come from a folder:
 

@@ -23,6 +23,8 @@ const std::string kByteLevel =
     "  only byte-level tokenizers are supported, as of GPT-2, Llama 3, Qwen 2, Qwen 2.5, Qwen 3 and SmolLM; "
     "docs/models.md says what to do with others";
 
+const std::string kDamaged = "\n  the file was damaged, or is not a tokenizer.json: restore it";
+
 /// The message without the folder.
 std::string refusal_of(const std::string& bytes) {
   const TempFolder folder;
@@ -40,10 +42,11 @@ std::string refusal_with(const std::string& pointer, const std::string& value) {
 }
 
 TEST(TokenizerJson, RefusesUnsupportedFilesWithTheseMessages) {
-  EXPECT_EQ(refusal_of("{"), "t.json: is not valid JSON: unexpected end of file at byte 2");
-  EXPECT_EQ(refusal_of("[]"), "t.json: is []: it must be an object");
-  EXPECT_EQ(refusal_of(R"({"model": {}})"), "t.json: model has no key \"type\"");
-  EXPECT_EQ(refusal_of(std::string(200, '[') + std::string(200, ']')), "t.json: is nested more than 100 levels deep");
+  EXPECT_EQ(refusal_of("{"), "t.json: is not valid JSON: unexpected end of file at byte 2" + kDamaged);
+  EXPECT_EQ(refusal_of("[]"), "t.json: is []: it must be an object" + kDamaged);
+  EXPECT_EQ(refusal_of(R"({"model": {}})"), "t.json: model has no key \"type\"" + kDamaged);
+  EXPECT_EQ(refusal_of(std::string(200, '[') + std::string(200, ']')),
+            "t.json: is nested more than 100 levels deep" + kDamaged);
   EXPECT_EQ(refusal_with("/model/type", "\"Unigram\""),
             "t.json: model.type is \"Unigram\": it must be \"BPE\"\n" + kByteLevel);
   EXPECT_EQ(refusal_with("/model/dropout", "0.1"),
@@ -51,6 +54,8 @@ TEST(TokenizerJson, RefusesUnsupportedFilesWithTheseMessages) {
             "  set it to null: the same text must give the same tokens");
   EXPECT_EQ(refusal_with("/model/byte_fallback", "true"),
             "t.json: model.byte_fallback is true, which is not supported\n" + kByteLevel);
+  EXPECT_EQ(refusal_with("/decoder", R"({"type": "WordPiece"})"),
+            "t.json: decoder.type is \"WordPiece\": it must be \"ByteLevel\"\n" + kByteLevel);
   EXPECT_EQ(refusal_with("/normalizer", R"({"type": "NFKC"})"),
             "t.json: normalizer.type is \"NFKC\"\n"
             "  supported: null, NFC, and a Sequence of NFC");
@@ -62,20 +67,20 @@ TEST(TokenizerJson, RefusesUnsupportedFilesWithTheseMessages) {
             "  supported: ByteLevel, or a Sequence of Split and Digits that ends with ByteLevel");
   EXPECT_EQ(refusal_with("/pre_tokenizer", R"({"type": "Sequence", "pretokenizers": [{"type": "Digits"}, {"type":
                 "ByteLevel"}]})"),
-            "t.json: pre_tokenizer.pretokenizers[0] has no key \"individual_digits\"");
+            "t.json: pre_tokenizer.pretokenizers[0] has no key \"individual_digits\"" + kDamaged);
   EXPECT_EQ(refusal_with("/model/merges/5", "[\"a\"]"),
-            "t.json: model.merges[5] is [\"a\"]: it must be two tokens, [\"a\", \"b\"] or \"a b\"");
+            "t.json: model.merges[5] is [\"a\"]: it must be two tokens, [\"a\", \"b\"] or \"a b\"" + kDamaged);
   EXPECT_EQ(refusal_with("/model/merges/5", "\"a \\u4e2d\""),
-            "t.json: model.merges[5] needs the token \"中\", which the vocabulary lacks");
+            "t.json: model.merges[5] needs the token \"中\", which the vocabulary lacks" + kDamaged);
   EXPECT_EQ(refusal_with("/model/vocab/new", "5"),
-            "t.json: model.vocab gives \"new\" the id 5, which \"%\" already has");
+            "t.json: model.vocab gives \"new\" the id 5, which \"%\" already has" + kDamaged);
   EXPECT_EQ(refusal_with("/model/vocab/new", "-5"),
-            "t.json: model.vocab.new is -5: an id must be an integer in [0, 16777215]");
+            "t.json: model.vocab.new is -5: an id must be an integer in [0, 16777215]" + kDamaged);
   EXPECT_EQ(refusal_with("/added_tokens/0/lstrip", "true"),
             "t.json: added_tokens[0].lstrip is true, which is not supported\n"
             "  only added tokens that match anywhere are supported");
   EXPECT_EQ(refusal_with("/added_tokens/0/id", "7"),
-            "t.json: added_tokens[0] has the id 7, but \"<|endoftext|>\" has 0 in model.vocab");
+            "t.json: added_tokens[0] has the id 7, but \"<|endoftext|>\" has 0 in model.vocab" + kDamaged);
   EXPECT_EQ(refusal_with("/added_tokens/0/content", "\"<new>\""),
             "t.json: added_tokens[0] has the id 0, but the next id is 1000\n"
             "  `tokenizers` numbers added tokens without gaps, whatever the file says; list them in their order");
@@ -132,12 +137,17 @@ TEST(Gpt2Files, SayWhichLineIsWrong) {
     return error_of([&] { read_gpt2_files(folder / "vocab.json", folder / "merges.txt"); });
   };
   const std::string at = (folder / "merges.txt").string(),
-                    hint = "\n  it belongs to " + (folder / "vocab.json").string();
+                    hint = "\n  use the merges.txt that belongs to " + (folder / "vocab.json").string();
   EXPECT_EQ(refusal("#version: 0.2\ne r\nab\n"), at + ": line 3 is not two tokens with one space between them" + hint);
   EXPECT_EQ(refusal("e r\n\n"), at + ": line 2 is not two tokens with one space between them" + hint);
   EXPECT_EQ(refusal("Q Q\n"), at + ": line 1 needs the token \"QQ\", which the vocabulary lacks" + hint);
   EXPECT_THAT(error_of([&] { read_gpt2_files(folder / "no.json", folder / "merges.txt"); }),
               HasSubstr("no.json: does not exist"));
+  write_file(folder / "list.json", "[]");
+  EXPECT_EQ(error_of([&] { read_gpt2_files(folder / "list.json", folder / "merges.txt"); }),
+            (folder / "list.json").string() +
+                ": is []: it must be an object\n"
+                "  the file was damaged, or is not GPT-2's vocab.json: restore it");
   EXPECT_THAT(error_of([&] {
                 open_tokenizer({"gpt2", folder / "vocab.json", {}});
               }),
@@ -173,6 +183,7 @@ TEST(TokenizerJson, AnyChangedFileIsReadOrRefused) {
     } catch (const Error& error) {
       ++refused;
       EXPECT_EQ(error.where(), (folder / "t.json").string());
+      EXPECT_FALSE(error.hint().empty()) << error.what();
     }
   }
   EXPECT_GT(refused, 200);

@@ -108,6 +108,18 @@ TEST_F(LlamaConfig, KeysThatChangeNothingAreIgnored) {
   }
 }
 
+/// Models that embed texts, such as gte-Qwen2, are of these architectures. Each of their tokens depends on all others.
+TEST_F(LlamaConfig, RefusesAttentionToLaterPositions) {
+  for (const char* architecture : {"LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
+    read(architecture, R"({"is_causal": false})");
+    EXPECT_THAT(refused_, ElementsAre("is_causal = false is not supported by model-llama, which has true"));
+    for (const char* value : {"true", "null"}) {
+      read(architecture, text(R"({"is_causal": {}})", value));
+      EXPECT_THAT(refused_, IsEmpty()) << value;
+    }
+  }
+}
+
 TEST_F(LlamaConfig, RefusesOtherBlocksKeyByKey) {
   read("LlamaForCausalLM", R"({"attention_bias": true, "mlp_bias": true, "hidden_act": "gelu", "attention_dropout": 0.1,
     "rope_parameters": {"rope_type": "yarn", "factor": 4}})");
@@ -132,7 +144,10 @@ TEST_F(LlamaConfig, RefusesOtherBlocksKeyByKey) {
 TEST_F(LlamaConfig, RefusesSlidingWindows) {
   read("MistralForCausalLM", "{}"); // 4096
   EXPECT_THAT(refused_,
-              ElementsAre(HasSubstr("sliding_window = 4096 is not supported by model-llama, which has null")));
+              ElementsAre("sliding_window is missing, and its default 4096 is not supported by model-llama, which has "
+                          "null"));
+  read("MistralForCausalLM", R"({"sliding_window": 4096})");
+  EXPECT_THAT(refused_, ElementsAre("sliding_window = 4096 is not supported by model-llama, which has null"));
   for (const char* qwen : {"Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
     read(qwen, R"({"use_sliding_window": true, "sliding_window": 4096, "max_window_layers": 1})");
     EXPECT_THAT(refused_,

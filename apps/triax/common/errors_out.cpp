@@ -15,6 +15,10 @@ void print_problem(std::string_view problem, bool as_json) {
   if (as_json) result_out() << report::JsonObject().set("problem", problem).line() << '\n';
 }
 
+void print_warning(const Error& warning) {
+  print_problem(text("warning: {}", warning.what()));
+}
+
 std::size_t shown_errors(std::size_t count) {
   constexpr std::size_t kMaxErrors = 20;
   // A single further error is printed rather than counted. It may be the number of the violations that are not shown.

@@ -9,12 +9,16 @@
 #include <vector>
 
 #include "config/load.hpp"
+#include "triax/error.hpp"
 
 namespace triax::app {
 
 /// Prints to stderr. With `as_json`, also {"problem": ...} to stdout: for what goes wrong after a subcommand has begun,
 /// if its result has no field for it. Errors before that are refused (common/refuse.hpp).
 void print_problem(std::string_view problem, bool as_json = false);
+
+/// Prints to stderr what may be a mistake, but stops nothing.
+void print_warning(const Error& warning);
 
 /// The number of errors to show out of `count`: one mistake in a large run can be refused once per rank and operation.
 std::size_t shown_errors(std::size_t count);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "checkpoint/manifest.hpp"
+#include "common/errors_out.hpp"
 #include "common/refuse.hpp"
 #include "config/run_files.hpp"
 #include "hf/model_config.hpp"
@@ -44,7 +45,8 @@ std::vector<config::Diagnostic> ImportedCheckpoint::import(const std::string& mo
   hf::ModelImport from({.folder = model, .output = folder(), .run = folder_.path() / "run.toml"});
   if (!from.refusals().empty()) return diagnostics_of(of_import(from.refusals()));
   try {
-    from.write();
+    const hf::ImportedModel made = from.write();
+    if (made.nonfinite) print_warning(*made.nonfinite);
   } catch (const Error& error) {
     if (!error.where().starts_with(folder_.path().string())) throw;
     throw Error(error.message(), error.where(), error.hint() + "; TMPDIR chooses where this folder is");

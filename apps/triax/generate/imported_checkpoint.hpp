@@ -20,7 +20,7 @@ bool is_model_folder(const std::string& folder);
 
 class ImportedCheckpoint {
  public:
-  /// Returns what the import refuses. Once.
+  /// Returns what the import refuses, and prints a warning about weights that are not finite. Once.
   std::vector<config::Diagnostic> import(const std::string& model);
   std::filesystem::path folder() const { return folder_.path() / "imported"; }
   /// The folder of transformers.

@@ -99,7 +99,9 @@ int import_model(const ImportArguments& arguments) {
   if (!from->refusals().empty()) return refuse(from->refusals(), false);
   hf::ImportedModel made;
   const int status = run_writing([&](const checkpoint::StopRequest& stop) { made = from->write(stop); });
-  if (status == kDone) print_imported(arguments, made);
+  if (status != kDone) return status;
+  print_imported(arguments, made);
+  if (made.nonfinite) print_warning(*made.nonfinite);
   return status;
 }
 

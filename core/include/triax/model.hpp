@@ -244,6 +244,9 @@ struct ModelRequest {
   bool sequence_parallel = false;   // refuse it if the layers ignore LayerContext::sequence_parallel
   bool recompute = false;           // refuse it if the blocks ignore LayerCall::again
   Purpose purpose = Purpose::train; // refuse `generate` if the layers ignore LayerContext::purpose
+  /// Weights of a checkpoint or of an imported model are loaded. They fix the options: where another layout helps,
+  /// hints name only that. Hints of refusals that name no key of [parallel] are replaced by the core.
+  bool has_weights = false;
 };
 
 /// A plugin of the kind model: creates the layers of a stage.

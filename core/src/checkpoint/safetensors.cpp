@@ -172,8 +172,9 @@ SafetensorsHeader read_header(const os::InputFile& file, const std::filesystem::
   std::uint64_t length = 0;
   if (file.bytes() < sizeof length) reader.fail("is too short for a header");
   file.read_at(0, std::as_writable_bytes(std::span(&length, 1)));
-  if (length > kMaxHeader || length > file.bytes() - sizeof length)
+  if (length > file.bytes() - sizeof length)
     reader.fail(text("its header would have {} bytes, but the file has {}", length, file.bytes()));
+  if (length > kMaxHeader) reader.fail(text("its header has {} bytes; the maximum is {}", length, kMaxHeader));
   std::string bytes(length, '\0');
   file.read_at(sizeof length, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
   SafetensorsHeader out{sizeof length + length, {}, {}};

@@ -150,7 +150,7 @@ Refusals check_split(const Model& model, int stages, std::span<const std::int64_
                            "model.layers = {} is too few for {} stages (parallel.pipeline x parallel.chunks): stage {} "
                            "would have no layer",
                            blocks, stages, stage)
-                  .with_hint("use more layers, or fewer stages"));
+                  .with_hint("use fewer stages, or a model with more layers"));
       break; // the hint is the same for every stage
     }
     if (right_sum || stage != stages - 1)

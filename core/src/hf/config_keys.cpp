@@ -119,6 +119,11 @@ bool is_named(const std::string& key, const std::string& name) {
   return std::ranges::any_of(name_ends(key), [&](std::size_t end) { return unescaped(key.substr(0, end)) == name; });
 }
 
+bool asks_for_nothing(const std::string& key, const std::string& json) {
+  if (key == kCausalKey) return json == "null" || json == "true";
+  return json == "null" || json == "false" || json == "[]" || json == "{}";
+}
+
 bool is_ignored(const std::string& key, const HfArchitecture& architecture) {
   for (const std::string& name : {key, outer_key(key)})
     if (is_listed(name, kCommonKeys) || is_listed(name, kGenerationKeys) || is_listed(name, architecture.ignored_keys))

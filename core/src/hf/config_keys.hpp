@@ -23,6 +23,12 @@ std::string outer_key(const std::string& key);
 /// Whether `name`, as messages show it, is this key or an object that has it.
 bool is_named(const std::string& key, const std::string& name);
 
+/// transformers and vLLM read this key of every model that generates. With false, a token depends on later ones.
+inline constexpr const char* kCausalKey = "is_causal";
+
+/// Whether the value of a key that no table names asks for nothing: switched off or empty, or what models do anyway.
+bool asks_for_nothing(const std::string& key, const std::string& json);
+
 /// Whether models of the architecture do not depend on the key.
 bool is_ignored(const std::string& key, const HfArchitecture& architecture);
 

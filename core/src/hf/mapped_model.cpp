@@ -216,7 +216,8 @@ MappedModel::MappedModel(const MappedPlugin& plugin, const OptionTexts& texts)
 }
 
 Refusals MappedModel::refusals() const {
-  return plugin::guarded_call(plugin_.name, "supports", [&] { return model_->supports({.vocab = vocab_}, layout_); });
+  return plugin::guarded_call(plugin_.name, "supports",
+                              [&] { return model_->supports({.vocab = vocab_, .has_weights = true}, layout_); });
 }
 
 OptionTexts MappedModel::resolved_options() const {

@@ -2,6 +2,7 @@
 #include "hf/model_config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -17,16 +18,13 @@ namespace triax::hf {
 namespace {
 
 constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{4} << 20;
-constexpr const char* kQuantizationKey = "quantization_config";
+/// Keys of transformers, MLX, and early versions of compressed-tensors.
+constexpr std::array<std::string_view, 3> kQuantizationKeys = {"quantization_config", "quantization",
+                                                               "compression_config"};
 
 bool is_constant_list(const std::string& key, const HfArchitecture& architecture) {
   const auto has_key = [&key](const auto& list) { return list.first == key; };
   return std::ranges::any_of(architecture.constant_lists, has_key);
-}
-
-/// A key that asks for nothing: switched off, or empty.
-bool asks_for_nothing(const std::string& json) {
-  return json == "null" || json == "false" || json == "[]" || json == "{}";
 }
 
 void flatten(const Json& object, const std::string& before, std::map<std::string, std::string>& out) {
@@ -87,7 +85,8 @@ class ConfigReading {
   void refuse_keys_without_condition() {
     for (const HfKey& key : architecture_.keys) {
       const auto found = config_.values.find(key.key);
-      if (key.only_with.first.empty() || found == config_.values.end() || asks_for_nothing(found->second)) continue;
+      if (key.only_with.first.empty() || found == config_.values.end() || asks_for_nothing(key.key, found->second))
+        continue;
       const std::string missing = missing_key(key.only_with.first, key.key);
       if (missing.empty() || holds(key.only_with)) continue;
       refuse(text("{} = {} needs {}, which is missing", key.key, shown_json(found->second), missing),
@@ -111,11 +110,15 @@ class ConfigReading {
 
   void refuse_others() {
     for (const auto& [key, json] : config_.values) {
-      if (is_known(key) || asks_for_nothing(json) || is_ignored(key, architecture_)) continue;
+      if (is_known(key) || asks_for_nothing(key, json) || is_ignored(key, architecture_)) continue;
       if (is_in_known_object(key)) continue; // refused as an object
       if (std::ranges::any_of(reader_.ignored, [&key = key](const std::string& name) { return is_named(key, name); }))
         continue;
-      const bool is_quantized = outer_key(key) == kQuantizationKey;
+      if (key == kCausalKey) {
+        refuse_value(key, json, {HfValue{"true", {}}});
+        continue;
+      }
+      const bool is_quantized = std::ranges::find(kQuantizationKeys, outer_key(key)) != kQuantizationKeys.end();
       refuse(text("{} = {} is an unknown key of {}", shown_key(key), shown_json(json), architecture_.name),
              is_quantized ? kQuantized
                           : text("if it does not change what the model computes: --ignore {}", shown_key(key)));
@@ -166,7 +169,7 @@ class ConfigReading {
     const auto listed =
         std::ranges::find_if(key.values, [&](const HfValue& value) { return is_same_json(value.json, json); });
     if (listed == key.values.end() && (key.option.empty() || key.only_values))
-      return refuse_value(key.key, json, key.values);
+      return found == config_.values.end() ? refuse_default(key) : refuse_value(key.key, json, key.values);
     if (key.option.empty()) return;
     const triax_option& row = reader_.rows.at(key.option);
     std::optional<std::string> option =
@@ -223,11 +226,23 @@ class ConfigReading {
            "set both to one value if the difference does not matter to you");
   }
 
+  static std::string alternatives(const std::vector<HfValue>& values) {
+    std::string out;
+    for (const HfValue& value : values) out += (out.empty() ? "" : " or ") + value.json;
+    return out;
+  }
+
   void refuse_value(const std::string& key, const std::string& json, const std::vector<HfValue>& values) {
-    std::string allowed;
-    for (const HfValue& value : values) allowed += (allowed.empty() ? "" : " or ") + value.json;
-    refuse(text("{} = {} is not supported by {}, which has {}", key, shown_json(json), reader_.plugin, allowed),
+    refuse(text("{} = {} is not supported by {}, which has {}", key, shown_json(json), reader_.plugin,
+                alternatives(values)),
            "use another model, or choose a model plugin that supports it with --model");
+  }
+
+  /// The value of a file without the key.
+  void refuse_default(const HfKey& key) {
+    refuse(text("{} is missing, and its default {} is not supported by {}, which has {}", key.key, key.absent,
+                reader_.plugin, alternatives(key.values)),
+           text("set {} if the model was trained with {}, or use another model", key.key, alternatives(key.values)));
   }
 
   void refuse(const std::string& message, const std::string& hint) {

@@ -29,6 +29,9 @@ namespace fs = std::filesystem;
 using checkpoint::ByteSink, checkpoint::StopRequest;
 
 constexpr const char* kNameWritableFile = "name a file in a folder that exists and that this user may write to";
+constexpr const char* kAdapterFile = "adapter_config.json"; // of peft, such as LoRA
+constexpr const char* kDiverged =
+    "the file was damaged, or the model diverged in training: download the folder again, or use another model";
 
 ImportRequest without_slashes(ImportRequest request) {
   for (fs::path* folder : {&request.folder, &request.output}) *folder = os::without_slash(std::move(*folder));
@@ -55,10 +58,39 @@ void refuse_run_output(const fs::path& run, const fs::path& checkpoint) {
 void refuse_source(const fs::path& folder) {
   std::error_code unknown;
   if (folder.empty()) throw Error("DIR is empty", {}, kNameModelFolder);
-  if (fs::is_directory(folder, unknown)) return;
   if (!fs::exists(folder, unknown)) throw Error("does not exist", folder.string(), kNameModelFolder);
-  throw Error("is not a folder", folder.string(), kNameModelFolder);
+  if (!fs::is_directory(folder, unknown)) throw Error("is not a folder", folder.string(), kNameModelFolder);
+  if (os::is_there(folder / kAdapterFile))
+    throw Error(text("has an adapter ({}), which changes the weights of a model", kAdapterFile), folder.string(),
+                "merge it into its model with merge_and_unload() of peft, save that model, and name its folder");
 }
+
+/// Collects the tensors with values that are NaN or infinite. They are accepted: transformers loads them, and a row of
+/// a table that no text uses does no harm.
+class NonfiniteTensors {
+ public:
+  explicit NonfiniteTensors(const ModelTensors& tensors) : tensors_(tensors) {}
+
+  void add(const ModelTensors::Tensor& tensor, std::int64_t values) {
+    if (values == 0) return;
+    if (!first_) first_ = {&tensor, values};
+    ++count_;
+  }
+
+  std::optional<Error> warning() const {
+    if (!first_) return std::nullopt;
+    const auto& [tensor, values] = *first_;
+    return Error(text("tensor \"{}\" has {} NaN or infinite{}", shortened(printable(tensor->entry.name)),
+                      values == 1 ? "1 value that is" : text("{} values that are", values),
+                      count_ == 1 ? "" : text(" (and {} more)", count_ - 1)),
+                 tensors_.file_of(*tensor).string(), kDiverged);
+  }
+
+ private:
+  const ModelTensors& tensors_;
+  std::optional<std::pair<const ModelTensors::Tensor*, std::int64_t>> first_;
+  std::size_t count_ = 0;
+};
 
 } // namespace
 
@@ -99,8 +131,9 @@ void ModelImport::read_tensors() {
 
 void ModelImport::match_model() {
   const MappedModel model(plugin_, options_);
+  // The weights fix the options, and the layout is one rank: what the plugin suggests to change cannot change.
   for (const Refusal& refusal : model.refusals())
-    refusals_.add({refusal.code, {}, text("{}: {}", request_.folder / kConfigFile, refusal.message), refusal.hint});
+    refusals_.add({refusal.code, {}, text("{}: {}", request_.folder / kConfigFile, refusal.message), kOtherModel});
   if (!refusals_.empty()) return;
   try {
     model.rows(*architecture_);
@@ -170,7 +203,8 @@ std::string ModelImport::toml() const {
 ImportedModel ModelImport::write(const StopRequest& stop) {
   TRIAX_REQUIRE(refusals_.empty(), "a model that was refused");
   check_copies(*tensors_, match_, plugin_.name, stop);
-  ImportedModel out{request_.output, architecture_->name, plugin_.name, 0, 0, 0, files_};
+  ImportedModel out{request_.output, architecture_->name, plugin_.name, 0, 0, 0, files_, {}};
+  NonfiniteTensors nonfinite(*tensors_);
   std::vector<checkpoint::TensorEntry> entries;
   for (const StoredParameter& parameter : parameters_) {
     entries.push_back({parameter.name, kMaster, parameter.shape, 0});
@@ -183,8 +217,12 @@ ImportedModel ModelImport::write(const StopRequest& stop) {
   checkpoint::StagedFolder folder(request_.output);
   checkpoint::Manifest made = manifest();
   made.content = checkpoint::write_weights(folder, entries, [&](std::size_t i, const ByteSink& sink) {
-    ParameterSource(*tensors_, parameters_[i], match_.sources[i]).pass(sink, stop);
+    ParameterSource source(*tensors_, parameters_[i], match_.sources[i]);
+    source.pass(sink, stop);
+    for (std::size_t tensor = 0; tensor < match_.sources[i].size(); ++tensor)
+      nonfinite.add(*match_.sources[i][tensor], source.nonfinite()[tensor]);
   });
+  out.nonfinite = nonfinite.warning();
   out.bytes = made.content.files.front().bytes;
   folder.create_folder(kCarriedFolder);
   std::vector<std::string> carried = files_;

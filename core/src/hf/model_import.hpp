@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "hf/mapped_model.hpp"
 #include "hf/model_tensors.hpp"
 #include "hf/tensor_match.hpp"
+#include "triax/error.hpp"
 
 namespace triax::hf {
 
@@ -36,6 +38,8 @@ struct ImportedModel {
   std::int64_t parameters = 0;
   std::uint64_t bytes = 0;        // of the weights
   std::vector<std::string> files; // that are carried along
+  /// Tensors with values that are NaN or infinite, which are kept: the first, and the number of the others.
+  std::optional<Error> nonfinite = {};
 };
 
 class ModelImport {

@@ -3,14 +3,33 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "checkpoint/weights.hpp"
 
 namespace triax::hf {
 
+namespace {
+
+static_assert(kMaster == DType::f32);
+
+/// NaN and infinity have all bits of the exponent.
+std::int64_t count_nonfinite(std::span<const std::byte> values) {
+  constexpr std::uint32_t kExponent = 0x7f800000;
+  std::int64_t out = 0;
+  for (std::size_t at = 0; at < values.size(); at += sizeof kExponent) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, values.data() + at, sizeof bits);
+    out += (bits & kExponent) == kExponent ? 1 : 0;
+  }
+  return out;
+}
+
+} // namespace
+
 ParameterSource::ParameterSource(const ModelTensors& files, const StoredParameter& parameter,
                                  const std::vector<const ModelTensors::Tensor*>& tensors)
-    : files_(files), parameter_(parameter), tensors_(tensors), whole_(tensors.size()) {
+    : files_(files), parameter_(parameter), tensors_(tensors), whole_(tensors.size()), nonfinite_(tensors.size()) {
   for (const ModelTensors::Tensor* tensor : tensors)
     converters_.emplace_back(tensor->entry.name, tensor->entry.dtype, kMaster);
 }
@@ -27,7 +46,9 @@ void ParameterSource::pass(const checkpoint::ByteSink& sink, const checkpoint::S
     } else {
       read(run);
     }
-    sink(converters_[run.tensor].convert(block_));
+    const std::span<const std::byte> values = converters_[run.tensor].convert(block_);
+    nonfinite_[run.tensor] += count_nonfinite(values);
+    sink(values);
     row += run.count;
   }
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "checkpoint/block_converter.hpp"
@@ -27,6 +28,8 @@ class ParameterSource {
 
   /// Passes all elements on, in the order of the engine.
   void pass(const checkpoint::ByteSink& sink, const checkpoint::StopRequest& stop);
+  /// Values that pass() has found to be NaN or infinite, for each tensor of the row.
+  const std::vector<std::int64_t>& nonfinite() const { return nonfinite_; }
 
  private:
   std::size_t width(const RowRun& run) const { return bytes_of(tensors_[run.tensor]->entry.dtype); }
@@ -39,6 +42,7 @@ class ParameterSource {
   std::vector<checkpoint::BlockConverter> converters_;
   std::vector<std::vector<std::byte>> whole_; // tensors that are transposed
   std::vector<std::byte> block_;
+  std::vector<std::int64_t> nonfinite_;
 };
 
 } // namespace triax::hf

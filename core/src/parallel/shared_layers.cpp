@@ -60,8 +60,12 @@ Refusals shared_layer_refusals(const ModelRequest& request, const Layout& layout
                          "model.sequence = {} is not divisible by parallel.tensor = {}: with parallel.sequence each "
                          "tensor rank has as many positions",
                          sequence, tensor)
-                .with_hint("leave parallel.sequence out, or use sequence {}",
-                           nearest_values(sequence, sequence + tensor, [&](auto s) { return s % tensor == 0; })));
+                .with_hint("leave parallel.sequence out{}",
+                           request.has_weights
+                               ? std::string()
+                               : text(", or use sequence {}", nearest_values(sequence, sequence + tensor, [&](auto s) {
+                                        return s % tensor == 0;
+                                      }))));
   const auto all_have_tokens = [&](int t) { return vocab_range(request.vocab, t, t - 1).valid > 0; };
   if (!all_have_tokens(layout.tensor_size()))
     out.add(make_refusal(ErrorCode::kOutOfRange, {"model.vocab", "parallel.tensor"},

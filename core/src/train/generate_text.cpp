@@ -11,6 +11,7 @@
 
 #include "data/text_stream.hpp"
 #include "executor/executor.hpp"
+#include "train/nonfinite_logit.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::train {
@@ -21,11 +22,6 @@ using Tokens = std::vector<std::int32_t>;
 
 /// In place of a chosen token: larger than any.
 constexpr std::int32_t kNotFinite = std::numeric_limits<std::int32_t>::max();
-
-constexpr const char* kNonfinite[] = {"-infinity", "infinity", "not a number"};
-std::int32_t nonfinite_kind(double value) {
-  return std::isnan(value) ? 2 : value > 0 ? 1 : 0;
-}
 
 double seconds_since(Clock::time_point began) {
   return std::chrono::duration<double>(Clock::now() - began).count();
@@ -169,16 +165,15 @@ class TextGeneration {
     const bool found = nonfinite_ && nonfinite_->first == sample;
     std::int32_t token = found ? nonfinite_->second.token : -1;
     rank_.agree({&token, 1});
-    std::int32_t kind = found && nonfinite_->second.token == token ? nonfinite_kind(nonfinite_->second.value) : -1;
+    std::int32_t kind = -1;
+    if (found && nonfinite_->second.token == token)
+      kind = static_cast<std::int32_t>(nonfinite_kind(nonfinite_->second.value));
     rank_.agree({&kind, 1});
     const std::string of_sample = samples_ > 1 ? text("sample {}, ", sample) : "";
-    const bool is_half = rank_.state().context().compute == DType::f16;
     return executor::NonfiniteError(
-        Error(text("the logit of token {} is {}", token, kNonfinite[kind]),
+        Error(text("the logit of token {} is {}", token, nonfinite_text(static_cast<NonfiniteKind>(kind))),
               text("{}after {} tokens", of_sample, rank_.generator().length()),
-              is_half ? "the weights are not finite, or values are too large for train.precision = \"fp16\": use "
-                        "\"bf16\" or \"fp32\", or other weights"
-                      : "the weights are not finite, or too large: use those of another checkpoint"));
+              nonfinite_hint(rank_.state().context().compute)));
   }
 
   void take(std::size_t sample, std::int32_t token) {

@@ -108,6 +108,17 @@ Refusals without_unknown_keys(const config::RunConfig& run, Refusals refusals) {
   return refusals;
 }
 
+/// Weights that exist fix the options of the model.
+bool loads_weights(const config::RunConfig& run) {
+  return run.generate || run.evaluates || !run.checkpoint.from.empty();
+}
+
+/// Whether it names options of the model, and nothing else that could change.
+bool is_of_model_options(const Refusal& refusal) {
+  return std::ranges::all_of(
+      refusal.keys, [](const std::string& key) { return key.starts_with("model.") && key != "model.plugin"; });
+}
+
 } // namespace
 
 Refusal failure_of(const config::PluginChoice& choice, const Error& error) {
@@ -236,14 +247,19 @@ Refusals RankPlugins::answer_of(const config::PluginChoice& choice, const std::f
 }
 
 Refusals RankPlugins::model_refusals(const Layout& layout) const {
-  return answer_of(run_.model, [&] {
+  Refusals out = answer_of(run_.model, [&] {
     return model_->supports({.vocab = run_.vocab,
                              .compute = run_.train.compute,
                              .sequence_parallel = run_.parallel.sequence && layout.tensor_size() > 1,
                              .recompute = run_.memory.recompute.any("full"),
-                             .purpose = run_.generate ? Purpose::generate : Purpose::train},
+                             .purpose = run_.generate ? Purpose::generate : Purpose::train,
+                             .has_weights = loads_weights(run_)},
                             layout);
   });
+  for (Refusal& refusal : out)
+    if (loads_weights(run_) && is_of_model_options(refusal))
+      refusal.hint = "use the values that the checkpoint was written with";
+  return out;
 }
 
 Refusals RankPlugins::fixed_refusals() const {

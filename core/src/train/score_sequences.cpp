@@ -9,6 +9,7 @@
 #include <numeric>
 #include <span>
 
+#include "train/nonfinite_logit.hpp"
 #include "triax/element_type.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -31,12 +32,14 @@ SequenceScore stored_score(std::size_t sequence, const std::int32_t* words) {
 }
 
 template <class Logit>
-void add_token(const Logit* logits, std::int64_t vocab, std::int32_t token, SequenceScore& score) {
+void add_token(const Logit* logits, std::int64_t vocab, std::int32_t token, DType compute, SequenceScore& score) {
   double largest = -std::numeric_limits<double>::infinity();
   std::int64_t best = 0;
   for (std::int64_t i = 0; i < vocab; ++i) {
     const auto logit = static_cast<double>(logits[i]);
-    if (std::isnan(logit)) throw Error(text("the logit of token {} is not a number", i));
+    if (!std::isfinite(logit))
+      throw Error(text("the logit of token {} is {}", i, nonfinite_text(nonfinite_kind(logit))), {},
+                  nonfinite_hint(compute));
     if (logit <= largest) continue;
     largest = logit;
     best = i;
@@ -111,7 +114,8 @@ class Scoring {
       if (target < of.first || target >= of.tokens.size()) continue;
       const TensorView of_row = logits.at(row).flat();
       with_type_among<float, double, Bf16, F16>(of_row.dtype(), [&]<class Logit>(Logit) {
-        add_token(of_row.as<const Logit>(), of_row.elements(), of.tokens[target], scores_[sample]);
+        add_token(of_row.as<const Logit>(), of_row.elements(), of.tokens[target], rank_.state().context().compute,
+                  scores_[sample]);
       });
     }
   }

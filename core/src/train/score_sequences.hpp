@@ -2,7 +2,7 @@
 // How probable the model finds the ends of sequences, on one rank of a run that generates.
 //
 // Threads: the rank's main thread. Ownership: borrows everything. Blocking: until all sequences have scores, or a
-// signal. Errors: Error of a forward, or for logits that are not numbers.
+// signal. Errors: Error of a forward, or for logits that are not finite.
 //
 // Sequences of similar length are computed together: as many as the rank has samples, padded to the longest of them.
 // Later tokens do not change a token's logits, so padding changes no score.

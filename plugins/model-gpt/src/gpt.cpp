@@ -52,25 +52,18 @@ class Gpt final : public Model, public HfMapping, public TrainingOptions {
               .with_hint("use hidden {}, or heads {}",
                          nearest_values(hidden, hidden + heads, [&](auto h) { return h % heads == 0; }),
                          nearest_values(heads, hidden, [&](auto a) { return hidden % a == 0; })));
-    if (heads % tensor != 0) {
-      // A search of plans asks for many sizes. Heads are tried only where some can fit.
-      const std::string fits = hidden % tensor != 0 ? std::string() : nearest_values(heads, hidden, [&](auto a) {
-        return a % tensor == 0 && hidden % a == 0;
-      });
+    if (heads % tensor != 0)
       out.add(
           make_refusal(ErrorCode::kNotDivisible, {"model.heads", "parallel.tensor"},
                        "model.heads = {} is not divisible by parallel.tensor = {}: each tensor rank has whole heads",
                        heads, tensor)
-              .with_hint("use {}tensor {}", fits.empty() ? fits : text("heads {}, or ", fits),
-                         nearest_values(tensor, heads, [&](auto t) { return heads % t == 0; })));
-    }
+              .with_hint("use {}tensor {}", request.has_weights ? "" : other_heads(tensor), tensor_sizes(tensor)));
     if (inner % tensor != 0 && inner != 4 * hidden) // 4h is divisible if the heads are
       out.add(make_refusal(ErrorCode::kNotDivisible, {"model.inner", "parallel.tensor"},
                            "model.inner = {} is not divisible by parallel.tensor = {}: each tensor rank has as many "
                            "columns of the MLP",
                            inner, tensor)
-                  .with_hint("use inner {}, or another tensor size",
-                             nearest_values(inner, inner + tensor, [&](auto f) { return f % tensor == 0; })));
+                  .with_hint("use {}tensor {}", request.has_weights ? "" : other_inner(tensor), tensor_sizes(tensor)));
     out.add(shared_layer_refusals(request, layout, "model-gpt", sizes_.sequence, heads));
     return out;
   }
@@ -104,6 +97,25 @@ class Gpt final : public Model, public HfMapping, public TrainingOptions {
   std::vector<HfParameter> parameters(std::string_view) const override { return gpt2_parameters(sizes_); }
 
  private:
+  /// "heads 4 or 6, or "; empty if none fit. A search of plans asks for many sizes: heads are tried only where some can
+  /// fit.
+  std::string other_heads(std::int64_t tensor) const {
+    if (sizes_.hidden % tensor != 0) return {};
+    const std::string fits =
+        nearest_values(sizes_.heads, sizes_.hidden, [&](auto a) { return a % tensor == 0 && sizes_.hidden % a == 0; });
+    return fits.empty() ? fits : text("heads {}, or ", fits);
+  }
+  std::string other_inner(std::int64_t tensor) const {
+    return text("inner {}, or ",
+                nearest_values(sizes_.inner, sizes_.inner + tensor, [&](auto f) { return f % tensor == 0; }));
+  }
+  /// The nearest numbers of tensor ranks that these sizes are divisible by.
+  std::string tensor_sizes(std::int64_t tensor) const {
+    const bool is_default_inner = sizes_.inner == 4 * sizes_.hidden;
+    return nearest_values(tensor, sizes_.heads,
+                          [&](auto t) { return sizes_.heads % t == 0 && (is_default_inner || sizes_.inner % t == 0); });
+  }
+
   Sizes sizes_;
   std::vector<Tie> ties_;
 };

@@ -40,6 +40,18 @@ TEST(Gpt, NoRefusalHidesAnother) {
   for (const Refusal& refusal : both) EXPECT_EQ(refusal.code, ErrorCode::kNotDivisible);
 }
 
+/// Weights fix the options: only the layout can change.
+TEST(Gpt, HintsForWeightsNameTheLayoutOnly) {
+  const auto hint = [](const Setting& setting, int tensor, bool sequence_parallel = false) {
+    const Refusals refusals = GptModel(setting)->supports(
+        {.vocab = 11, .sequence_parallel = sequence_parallel, .has_weights = true}, Layout::ptd(1, tensor, 1));
+    return refusals.size() == 1 ? refusals.front().hint : text("{} refusals", refusals.size());
+  };
+  EXPECT_EQ(hint({.hidden = 60, .heads = 5}, 2), "use tensor 1 or 5");
+  EXPECT_EQ(hint({.hidden = 8, .heads = 4, .inner = 22}, 4), "use tensor 2");
+  EXPECT_EQ(hint({.hidden = 8, .heads = 4, .sequence = 7}, 2, true), "leave parallel.sequence out");
+}
+
 TEST(Gpt, HintsAreValid) {
   // 7 heads over 2 ranks with h = 49: no even number divides 49, so the hint can change only the ranks.
   const Refusals support = GptModel({.hidden = 49, .heads = 7})->supports({.vocab = 11}, Layout::ptd(1, 2, 1));

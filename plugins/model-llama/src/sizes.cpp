@@ -46,25 +46,42 @@ void refuse_heads(const Options& options, const Sizes& sizes, Refusals& out) {
                            nearest_values(sizes.head_size, sizes.head_size + 1, [](auto d) { return d % 2 == 0; })));
 }
 
-void refuse_tensor_ranks(const Options& options, const Sizes& sizes, std::int64_t tensor, Refusals& out) {
+/// "kv_heads 4, or "; empty if none fit.
+std::string other_kv_heads(const Sizes& sizes, std::int64_t tensor) {
+  const std::string fits =
+      nearest_values(sizes.kv_heads, sizes.heads, [&](auto k) { return k % tensor == 0 && sizes.heads % k == 0; });
+  return fits.empty() ? fits : text("kv_heads {}, or ", fits);
+}
+
+std::string other_inner(const Sizes& sizes, std::int64_t tensor) {
+  return text("inner {}, or ",
+              nearest_values(sizes.inner, sizes.inner + tensor, [&](auto f) { return f % tensor == 0; }));
+}
+
+/// The nearest numbers of tensor ranks that these sizes are divisible by.
+std::string tensor_sizes(const Sizes& sizes, std::int64_t tensor) {
+  return nearest_values(tensor, sizes.kv_heads,
+                        [&](auto t) { return sizes.kv_heads % t == 0 && sizes.inner % t == 0; });
+}
+
+void refuse_tensor_ranks(const Options& options, const Sizes& sizes, const ModelRequest& request, std::int64_t tensor,
+                         Refusals& out) {
   const std::int64_t kv_heads = sizes.kv_heads, inner = sizes.inner;
   if (kv_heads % tensor != 0) {
     const char* const key = options.integer("kv_heads") != 0 ? "model.kv_heads" : "model.heads";
-    const std::string fits =
-        nearest_values(kv_heads, sizes.heads, [&](auto k) { return k % tensor == 0 && sizes.heads % k == 0; });
     out.add(make_refusal(ErrorCode::kNotDivisible, {key, "parallel.tensor"},
                          "{} = {} is not divisible by parallel.tensor = {}: each tensor rank has whole key heads", key,
                          kv_heads, tensor)
-                .with_hint("use {}tensor {}", fits.empty() ? fits : text("kv_heads {}, or ", fits),
-                           nearest_values(tensor, kv_heads, [&](auto t) { return kv_heads % t == 0; })));
+                .with_hint("use {}tensor {}", request.has_weights ? "" : other_kv_heads(sizes, tensor),
+                           tensor_sizes(sizes, tensor)));
   }
   if (inner % tensor != 0)
     out.add(make_refusal(ErrorCode::kNotDivisible, {"model.inner", "parallel.tensor"},
                          "model.inner = {} is not divisible by parallel.tensor = {}: each tensor rank has as many "
                          "columns of the MLP",
                          inner, tensor)
-                .with_hint("use inner {}, or another tensor size",
-                           nearest_values(inner, inner + tensor, [&](auto f) { return f % tensor == 0; })));
+                .with_hint("use {}tensor {}", request.has_weights ? "" : other_inner(sizes, tensor),
+                           tensor_sizes(sizes, tensor)));
 }
 
 } // namespace
@@ -92,7 +109,7 @@ Refusals size_refusals(const Options& options, const ModelRequest& request, cons
   const Sizes sizes = sizes_of(options);
   Refusals out;
   refuse_heads(options, sizes, out);
-  refuse_tensor_ranks(options, sizes, layout.tensor_size(), out);
+  refuse_tensor_ranks(options, sizes, request, layout.tensor_size(), out);
   const RopeScaling& scaling = sizes.rope_scaling;
   if (scaling.low_freq_factor >= scaling.high_freq_factor)
     out.add(make_refusal(ErrorCode::kOutOfRange, {"model.rope_low_freq_factor", "model.rope_high_freq_factor"},

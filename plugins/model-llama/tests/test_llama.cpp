@@ -53,11 +53,25 @@ TEST(Llama, RefusesOtherSizesWithHints) {
       {.hidden = 10, .heads = 4, .head_size = 6, .inner = 21}, 2,
       "model.inner = 21 is not divisible by parallel.tensor = 2: each tensor rank has as many columns of the "
       "MLP",
-      "use inner 20 or 22, or another tensor size");
+      "use inner 20 or 22, or tensor 1");
   expect_refused({.rope_scaling = "llama3", .low_freq_factor = 4}, 1,
                  "model.rope_low_freq_factor = 4 is not less than model.rope_high_freq_factor = 4",
                  "use those of Llama 3.1: 1 and 4");
   EXPECT_THAT(refusals_of({.low_freq_factor = 4}, 1), IsEmpty()); // not read
+}
+
+/// Weights fix the options: only the layout can change.
+TEST(Llama, HintsForWeightsNameTheLayoutOnly) {
+  const auto hints_of = [](const Setting& setting, int tensor, bool sequence_parallel = false) {
+    std::vector<std::string> out;
+    for (const Refusal& refusal : LlamaModel(setting)->supports(
+             {.vocab = 11, .sequence_parallel = sequence_parallel, .has_weights = true}, Layout::ptd(1, tensor, 1)))
+      out.push_back(refusal.hint);
+    return out;
+  };
+  EXPECT_THAT(hints_of({.hidden = 16, .heads = 8, .kv_heads = 2}, 4), ElementsAre("use tensor 2"));
+  EXPECT_THAT(hints_of({.hidden = 10, .heads = 4, .head_size = 6, .inner = 21}, 2), ElementsAre("use tensor 1"));
+  EXPECT_THAT(hints_of({.hidden = 16, .heads = 4, .sequence = 7}, 2, true), ElementsAre("leave parallel.sequence out"));
 }
 
 TEST(Llama, NoRefusalHidesAnother) {

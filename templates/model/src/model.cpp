@@ -32,7 +32,7 @@ class ParallelGpt final : public Model {
 
   // Called before training starts. All reasons at once, so that none hides another.
   Refusals supports(const ModelRequest& request, const Layout& layout) const override {
-    const int tensor = layout.tensor_size();
+    const std::int64_t tensor = layout.tensor_size();
     Refusals out;
     if (sizes_.hidden % (2 * sizes_.heads) != 0)
       out.add(make_refusal(ErrorCode::kNotDivisible, {"model.hidden", "model.heads"},
@@ -45,7 +45,8 @@ class ParallelGpt final : public Model {
           make_refusal(ErrorCode::kNotDivisible, {"model.heads", "parallel.tensor"},
                        "model.heads = {} is not divisible by parallel.tensor = {}: each tensor rank has whole heads",
                        sizes_.heads, tensor)
-              .with_hint("use heads {}", (sizes_.heads / tensor + 1) * tensor));
+              .with_hint("use tensor {}",
+                         nearest_values(tensor, sizes_.heads, [&](auto t) { return sizes_.heads % t == 0; })));
     if (request.sequence_parallel)
       out.add(make_refusal(ErrorCode::kUnsupported, {"parallel.sequence"},
                            "model-template keeps all positions on each tensor rank")

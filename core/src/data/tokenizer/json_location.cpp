@@ -37,11 +37,11 @@ int depth_of(std::string_view bytes) {
 JsonLocation JsonLocation::at(const std::string& key) const {
   object();
   if (!value_->contains(key)) refuse(text("has no key \"{}\"", key));
-  return {file_, (*value_)[key], path_.empty() ? key : path_ + "." + key};
+  return {file_, (*value_)[key], hint_, path_.empty() ? key : path_ + "." + key};
 }
 
 JsonLocation JsonLocation::at(std::size_t index) const {
-  return {file_, (*value_)[index], text("{}[{}]", path_, index)};
+  return {file_, (*value_)[index], hint_, text("{}[{}]", path_, index)};
 }
 
 const JsonLocation& JsonLocation::object() const {
@@ -93,7 +93,7 @@ void JsonLocation::only(const char* key, std::initializer_list<std::string_view>
 }
 
 void JsonLocation::refuse(const std::string& message, const std::string& hint) const {
-  throw Error(path_.empty() ? message : path_ + " " + message, file_, hint);
+  throw Error(path_.empty() ? message : path_ + " " + message, file_, hint.empty() ? hint_ : hint);
 }
 
 std::string JsonLocation::shown() const {
@@ -123,7 +123,7 @@ nlohmann::json parse_json(const std::filesystem::path& file, const std::string& 
 std::string read_whole(const std::filesystem::path& file, const std::string& hint) {
   const os::InputFile in(file, hint);
   if (in.bytes() > kMaxFile)
-    throw Error(text("has {} bytes: too large for the file of a tokenizer", in.bytes()), file.string());
+    throw Error(text("has {} bytes: too large for the file of a tokenizer", in.bytes()), file.string(), hint);
   std::string out(static_cast<std::size_t>(in.bytes()), '\0');
   in.read_at(0, std::as_writable_bytes(std::span(out)));
   return out;

@@ -15,8 +15,9 @@ namespace triax::data {
 class JsonLocation {
  public:
   using Json = nlohmann::json;
-  JsonLocation(const std::filesystem::path& file, const Json& value, std::string path = {})
-      : file_(file.string()), value_(&value), path_(std::move(path)) {}
+  /// `hint`: the next step of errors that have no other; text that outlives the object.
+  JsonLocation(const std::filesystem::path& file, const Json& value, const char* hint, std::string path = {})
+      : file_(file.string()), value_(&value), hint_(hint), path_(std::move(path)) {}
 
   const Json& value() const { return *value_; }
   const std::string& path() const { return path_; }
@@ -44,10 +45,11 @@ class JsonLocation {
  private:
   std::string file_;
   const Json* value_;
+  const char* hint_;
   std::string path_;
 };
 
-/// Throws Error if the file cannot be read or is not valid JSON.
+/// Throws Error if the file cannot be read or is not valid JSON. `hint`: the next step.
 nlohmann::json parse_json(const std::filesystem::path& file, const std::string& bytes, const std::string& hint);
 
 /// The contents of a file. Throws Error with the file.

@@ -52,7 +52,8 @@ Pattern::Pattern(std::string_view pattern) : text_(pattern), impl_(std::make_uni
   const pcre2_code* code = impl_->code.get();
   if (!code) throw Error(triax::text("the pattern {} is not valid: {}", pattern, message_of(problem)));
   if (info(code, PCRE2_INFO_MATCHEMPTY) != 0) {
-    throw Error(triax::text("the pattern {} matches the empty text", pattern));
+    throw Error(triax::text("the pattern {} matches the empty text", pattern), {},
+                "use a tokenizer whose patterns match at least one character");
   }
   // Without just-in-time compilation on this processor, the result is the same, but slower.
   pcre2_jit_compile(impl_->code.get(), PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);

@@ -18,6 +18,8 @@ constexpr const char* kNormalizers = "supported: null, NFC, and a Sequence of NF
 constexpr const char* kByteLevel =
     "only byte-level tokenizers are supported, as of GPT-2, Llama 3, Qwen 2, Qwen 2.5, Qwen 3 and SmolLM; "
     "docs/models.md says what to do with others";
+constexpr const char* kDamaged = "the file was damaged, or is not a tokenizer.json: restore it";
+constexpr const char* kDamagedVocab = "the file was damaged, or is not GPT-2's vocab.json: restore it";
 
 /// Enters the token at the index of its id.
 void put_token(const JsonLocation& at, const std::string& token, std::int32_t id, BpeParts& parts, Ids& ids) {
@@ -222,7 +224,7 @@ void read_others(const JsonLocation& root, BpeParts& parts) {
   if (!root.has("decoder") || root.at("decoder").value().is_null()) return;
   const JsonLocation decoder = root.at("decoder");
   const std::string& type = decoder.at("type").string();
-  if (type != "ByteLevel") decoder.at("type").refuse(text("is \"{}\": it must be \"ByteLevel\"", type));
+  if (type != "ByteLevel") decoder.at("type").refuse(text("is \"{}\": it must be \"ByteLevel\"", type), kByteLevel);
 }
 
 std::unique_ptr<Tokenizer> made(const std::filesystem::path& file, BpeParts parts, std::string json) {
@@ -237,8 +239,8 @@ std::unique_ptr<Tokenizer> made(const std::filesystem::path& file, BpeParts part
 
 std::unique_ptr<Tokenizer> read_tokenizer_json(const std::filesystem::path& file) {
   std::string bytes = read_whole(file, "make one with: triax data train-tokenizer");
-  const nlohmann::json content = parse_json(file, bytes, {});
-  const JsonLocation root(file, content);
+  const nlohmann::json content = parse_json(file, bytes, kDamaged);
+  const JsonLocation root(file, content, kDamaged);
   root.object();
   BpeParts parts;
   check_model_type(root.at("model"));
@@ -250,10 +252,11 @@ std::unique_ptr<Tokenizer> read_tokenizer_json(const std::filesystem::path& file
 }
 
 std::unique_ptr<Tokenizer> read_gpt2_files(const std::filesystem::path& vocab, const std::filesystem::path& merges) {
-  const nlohmann::json content = parse_json(vocab, read_whole(vocab, "GPT-2's vocab.json"), {});
+  const nlohmann::json content = parse_json(vocab, read_whole(vocab, "name GPT-2's vocab.json"), kDamagedVocab);
   BpeParts parts;
-  const Ids ids = read_vocab(JsonLocation(vocab, content), parts);
-  const std::string lines = read_whole(merges, "GPT-2's merges.txt, which belongs to its vocab.json");
+  const Ids ids = read_vocab(JsonLocation(vocab, content, kDamagedVocab), parts);
+  const std::string of_vocab = text("use the merges.txt that belongs to {}", vocab);
+  const std::string lines = read_whole(merges, of_vocab);
   std::size_t number = 0;
   for (std::size_t begin = 0; begin < lines.size();) {
     const std::size_t found = lines.find('\n', begin), end = found == std::string::npos ? lines.size() : found;
@@ -263,7 +266,7 @@ std::unique_ptr<Tokenizer> read_gpt2_files(const std::filesystem::path& vocab, c
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.starts_with("#version")) continue;
     const auto refuse = [&](const std::string& problem) {
-      throw Error(text("line {} {}", number, problem), merges.string(), "it belongs to " + vocab.string());
+      throw Error(text("line {} {}", number, problem), merges.string(), of_vocab);
     };
     std::string left, right;
     if (!split_merge(line, left, right)) refuse("is not two tokens with one space between them");
