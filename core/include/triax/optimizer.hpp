@@ -3,8 +3,9 @@
 // A step is called at least once for each stage of the rank, with parameters of the stage: with all of them, or in
 // parts where state is offloaded.
 //
-// Threads: the rank's main thread. Ownership: the engine's memory is passed in as views. Blocking: never; work is
-// enqueued on the stream. Errors: Error.
+// Threads: the rank's main thread, one call at a time; step() on another thread of the rank if the host updates with a
+// delay. Ownership: the engine's memory is passed in as views. Blocking: never; work is enqueued on the stream. Errors:
+// Error.
 //
 // The duties of step(). The operations `adamw` and `sgd` of a kernel set do all of it; an optimizer with its own loops
 // over host memory does it itself:
