@@ -48,6 +48,8 @@ Values with where they come from, plugins, layout, memory, data and model of a r
    offload_buffer_bytes = 8388608 # default
    offload_gradients = "fp32" # default
    offload_kernels = "kernels-cpu" # default
+   offload_delayed_update = false # default
+   offload_warmup_steps = 40 # default
   [optimizer]
    plugin = "optim-adamw" # base.toml:22:10
    lr = 0.003 # base.toml:23:6

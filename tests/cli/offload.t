@@ -24,6 +24,8 @@ The buffers are a part of the memory, and the state is in files:
       "memory.offload_buffer_bytes": {
       "memory.offload_gradients": {
       "memory.offload_kernels": {
+      "memory.offload_delayed_update": {
+      "memory.offload_warmup_steps": {
           "offload staging": 423168,
         "offload_file_bytes": 423168
           "offload staging": 423168,
@@ -64,6 +66,26 @@ A host that updates the weights of a GPU, which is not installed here:
   --set: memory.offload = "optimizer" updates each element alone, but optimizer.plugin "optim-lamb" needs values of whole parameters, which its ranks would exchange between their devices
   $ triax check base.toml $on_gpu --set train.precision=bf16 --set memory.offload_kernels=missing 2>&1 | grep -o 'memory.offload_kernels "missing" was not found'
   memory.offload_kernels "missing" was not found
+
+Updates that are one step late need a host that updates, and memory for all gradients:
+
+  $ triax check base.toml --no-device --set memory.offload_delayed_update=true
+  --set: memory.offload_delayed_update = true needs a host that updates the weights, but memory.offload = "none"
+    memory.offload = "none" is the default
+    use memory.offload = "optimizer", or leave memory.offload_delayed_update out
+  [2]
+  $ triax check base.toml --no-device --set memory.offload=optimizer --set memory.offload_delayed_update=true
+  base.toml:19:10: memory.offload_delayed_update = true: kernels.plugin "kernels-reference" computes on the CPU, which cannot update the weights while it computes the next step
+    memory.offload_delayed_update is set by --set
+    leave memory.offload_delayed_update out, or use a kernel set for GPUs
+  [2]
+  $ staged() { triax check base.toml $on_gpu --set train.precision=bf16 "$@" --json | grep -o '"offload staging": [0-9]*' | head -1 | grep -o '[0-9]*$'; }
+  $ test $(staged --set memory.offload_delayed_update=true --set memory.offload_buffer_bytes=4096) -gt $(staged --set memory.offload_buffer_bytes=4096) && echo larger
+  larger
+  $ triax check base.toml $on_gpu --set train.precision=bf16 --set memory.offload_warmup_steps=3 | grep '^note:'
+  note: memory.offload_warmup_steps = 3 has no effect with memory.offload_delayed_update = false
+  $ triax check base.toml $on_gpu --set train.precision=bf16 --set memory.offload_delayed_update=true --set train.steps=40 | grep '^note:'
+  note: memory.offload_delayed_update = true has no effect with train.steps = 40 and memory.offload_warmup_steps = 40: no update is delayed
 
 Keys without effect:
 

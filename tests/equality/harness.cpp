@@ -2,10 +2,14 @@
 // Trains with ranks as threads, through the class that runs every rank.
 #include "equality/harness.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "csv/program_csv.hpp"
 #include "support/loaded_scheduler.hpp"
@@ -18,6 +22,11 @@ namespace {
 
 std::string quoted(const std::string& name) {
   return "\"" + name + "\"";
+}
+
+/// Whether the harness delays the weights that layers read, and not the engine.
+bool delays_by_hand(const Case& run, const Training& training) {
+  return training.warmup_steps >= 0 && (!run.host_update || training.delay_by_hand);
 }
 
 void describe(test::TinyRun& toml, const Case& run, const Training& training) {
@@ -49,6 +58,10 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
     toml.keys["memory.offload"] = "\"optimizer\"";
     toml.keys["memory.offload_buffer_bytes"] = "4096";
     if (!training.sent_gradients.empty()) toml.keys["memory.offload_gradients"] = quoted(training.sent_gradients);
+    if (!delays_by_hand(run, training)) {
+      toml.keys["memory.offload_delayed_update"] = training.warmup_steps < 0 ? "false" : "true";
+      toml.keys["memory.offload_warmup_steps"] = text("{}", std::max(training.warmup_steps, 0));
+    }
   }
   if (!training.inner_kernels.empty()) toml.keys["kernels.inner"] = quoted(training.inner_kernels);
   if (run.partition) toml.keys["memory.partition_activations"] = "true";
@@ -68,6 +81,7 @@ void describe(test::TinyRun& toml, const Case& run, const Training& training) {
     toml.keys["loss_scale.initial"] = text("{}", training.initial_scale);
     toml.keys["loss_scale.hysteresis"] = "1";
   }
+  if (training.scale_window > 0) toml.keys["loss_scale.window_steps"] = text("{}", training.scale_window);
   toml.keys["train.steps"] = text("{}", training.steps);
 }
 
@@ -116,10 +130,48 @@ class Repeating final : public executor::BatchSource {
   test::TinySource source_;
 };
 
-KeptRank train_rank(train::Rank& rank, int steps) {
+/// One-step delayed updates, from their definition: after a step, the layers get the weights of the update before. The
+/// master weights have all updates.
+class DelayByHand {
+ public:
+  explicit DelayByHand(train::Rank& rank) : rank_(rank), newest_(read()) {}
+
+  void after_update(bool is_delayed) {
+    Weights updated = read();
+    if (is_delayed) write(newest_);
+    newest_ = std::move(updated);
+  }
+
+ private:
+  using Weights = std::map<std::string, std::vector<std::byte>>;
+
+  Weights read() {
+    Weights out;
+    for (const train::RankParameter& parameter : rank_.parameters())
+      test::append(out[parameter.name], parameter.working, rank_.device());
+    return out;
+  }
+  void write(const Weights& weights) {
+    for (const train::RankParameter& parameter : rank_.parameters()) {
+      const TensorView& to = parameter.working;
+      const std::unique_ptr<Memory> pinned = rank_.device().allocate(to.bytes(), MemoryKind::pinned);
+      std::ranges::copy(weights.at(parameter.name), static_cast<std::byte*>(pinned->data()));
+      rank_.device().upload(to, TensorView(pinned->data(), to.dtype(), to.shape()), rank_.stream());
+      rank_.device().wait(rank_.stream().record(), deadline_in(60));
+    }
+  }
+
+  train::Rank& rank_;
+  Weights newest_; // that the last update wrote
+};
+
+KeptRank train_rank(train::Rank& rank, const Case& run, const Training& training) {
   KeptRank kept;
-  for (int step = 0; step < steps; ++step) {
+  std::optional<DelayByHand> by_hand;
+  if (delays_by_hand(run, training)) by_hand.emplace(rank);
+  for (int step = 1; step <= training.steps; ++step) {
     const train::StepResult result = rank.step();
+    if (by_hand && !result.skipped) by_hand->after_update(step > training.warmup_steps && step < training.steps);
     kept.losses.push_back(result.loss);
     kept.norms.push_back(result.grad_norm);
     kept.skipped.push_back(result.skipped);
@@ -179,7 +231,7 @@ Ranks train(const Case& run, const Training& training, const Schedule* rows) {
         train::Rank rank(config, layout, index, store, null_log(),
                          {.training = &source, .held_out = &source, .schedule = rows, .threads = 1, .abort = &abort});
         try {
-          out[static_cast<std::size_t>(index)] = train_rank(rank, training.steps);
+          out[static_cast<std::size_t>(index)] = train_rank(rank, run, training);
         } catch (const std::exception& error) {
           abort.raise(index, error.what()); // before the rank ends, so that others see the cause first
           throw;

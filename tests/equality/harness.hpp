@@ -39,6 +39,11 @@ struct Training {
   std::string sent_gradients{}; // memory.offload_gradients; empty: not set
   bool cuda_graph = false;
   int steps = 3;
+  /// memory.offload_warmup_steps of delayed updates; -1: updates are not delayed. Where the device updates, or with
+  /// `delay_by_hand`, the harness delays the weights that layers read.
+  int warmup_steps = -1;
+  bool delay_by_hand = false;
+  int scale_window = 0; // loss_scale.window_steps; 0: not set
   /// Every step gets the samples of the first, with new numbers and so with other dropout. The loss then has no other
   /// reason to rise.
   bool same_samples = false;

@@ -56,7 +56,7 @@ void expect_complete(const Case& run, const Ranks& ranks, const Ranks& whole) {
 
 const Ranks& expected(Case run, const Training& training) {
   using Key =
-      std::tuple<int, int, std::int64_t, std::int64_t, std::int64_t, std::string, std::string, bool, std::string>;
+      std::tuple<int, int, std::int64_t, std::int64_t, std::int64_t, std::string, std::string, bool, std::string, int>;
   static std::map<Key, Ranks> known;
   run.pipeline = run.chunks = 1;
   run.scheduler = "sched-gpipe";
@@ -65,9 +65,11 @@ const Ranks& expected(Case run, const Training& training) {
   run.shard.clear();
   run.offload = run.host_update = false;
   run.split.clear();
-  const Key key{run.tensor,    run.data,    run.micro,          run.microbatches,
-                run.layers,    run.kernels, training.precision, run.sequence_parallel,
-                training.model};
+  const Key key{run.tensor,         run.data,
+                run.micro,          run.microbatches,
+                run.layers,         run.kernels,
+                training.precision, run.sequence_parallel,
+                training.model,     training.warmup_steps};
   if (!known.contains(key)) known[key] = train(run, training);
   return known.at(key);
 }

@@ -206,6 +206,7 @@ TEST_F(OnGpus, WhereTheHostUpdates) {
   run.shard = "states";
   expect_bits({run}, kNccl, keys);
   expect_bits(with_cublas({run}), kNccl, kFp16);
+  expect_bits({run}, kNccl, keys + " memory.offload_delayed_update=true memory.offload_warmup_steps=1");
   if (!has_gpus_for(run)) return;
   Case on_device = run;
   on_device.host_update = false;

@@ -51,6 +51,22 @@ TEST_F(HostUpdatePlan, RefusesWhatTheHostCannotUpdate) {
   }
 }
 
+/// The training would be another one than the file says.
+TEST_F(HostUpdatePlan, RefusesDelayedUpdatesWithoutAHostThatUpdates) {
+  run_.keys["memory.offload_delayed_update"] = "true";
+  EXPECT_THAT(of_offload(), IsEmpty());
+  run_.keys["kernels.plugin"] = "\"kernels-cpu\"";
+  const std::vector<std::string> on_cpu = of_offload();
+  ASSERT_EQ(on_cpu.size(), 1u);
+  EXPECT_THAT(on_cpu.front(),
+              HasSubstr("memory.offload_delayed_update = true: kernels.plugin \"kernels-cpu\" computes"));
+  run_.keys["memory.offload"] = "\"disk\"";
+  const config::LoadResult loaded = run_.load();
+  ASSERT_EQ(loaded.refusals.size(), 1u);
+  EXPECT_THAT(loaded.refusals.front().text,
+              HasSubstr("needs a host that updates the weights, but memory.offload = \"disk\""));
+}
+
 /// Its state and master weights are not on the device.
 TEST_F(HostUpdatePlan, HasTheStateOnTheHost) {
   const config::RunConfig config = run_.config();

@@ -124,6 +124,21 @@ void add_host_update_notes(const config::RunConfig& run, std::vector<std::string
         text("memory.offload_kernels = \"{}\" has no effect with {}", printable_line(memory.offload_kernels), why));
 }
 
+/// Delayed updates are refused where no host updates.
+void add_delay_notes(const config::RunConfig& run, std::vector<std::string>& out) {
+  const config::RunConfig::MemoryKeys& memory = run.memory;
+  if (!memory.offload_delayed_update &&
+      memory.offload_warmup_steps != config::RunConfig::MemoryKeys().offload_warmup_steps)
+    out.push_back(text("memory.offload_warmup_steps = {} has no effect with memory.offload_delayed_update = false",
+                       memory.offload_warmup_steps));
+  if (memory.offload_delayed_update &&
+      run.train.steps <= memory.offload_warmup_steps + 1) // the last one is not delayed
+    out.push_back(
+        text("memory.offload_delayed_update = true has no effect with train.steps = {} and "
+             "memory.offload_warmup_steps = {}: no update is delayed",
+             run.train.steps, memory.offload_warmup_steps));
+}
+
 /// An evaluation has no state.
 std::vector<std::string> offload_notes(const config::RunConfig& run, std::optional<DeviceKind> device) {
   const config::RunConfig::MemoryKeys& memory = run.memory;
@@ -148,6 +163,7 @@ std::vector<std::string> offload_notes(const config::RunConfig& run, std::option
     out.push_back(text("memory.offload_buffer_bytes = {} has no effect with memory.offload = \"{}\"",
                        memory.offload_buffer_bytes, memory.offload));
   if (!host_updates) add_host_update_notes(run, out);
+  add_delay_notes(run, out);
   return out;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel sets: implementations of the operations of kernel_ops.hpp for one kind of device.
 //
-// Threads: one object per rank, used by the rank's main thread; a set may use its own threads inside a call. Ownership:
-// the core owns the set; memory is passed in as views. Blocking: on the host an operation runs inside the call, after
+// Threads: one object per rank, used by the rank's main thread, or by another thread of the rank where the host updates
+// with a delay, one call at a time; a set may use its own threads inside a call. Ownership: the core owns the set;
+// memory is passed in as views. Blocking: on the host an operation runs inside the call, after
 // Stream::ready(); on CUDA it is enqueued. Errors: Error.
 //
 // The public functions check shapes, count the calls, and call do_*, which a set overrides. Before the first step the

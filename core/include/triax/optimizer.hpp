@@ -3,8 +3,9 @@
 // In each training step, step() is called at least once for each stage of the rank: once with all parameters of the
 // stage, or several times with a part of them if state is offloaded.
 //
-// Threads: the rank's main thread. Ownership: the engine's memory is passed in as views. Blocking: never; work is
-// enqueued on the stream. Errors: Error.
+// Threads: the rank's main thread, one call at a time; step() on another thread of the rank if the host updates with a
+// delay. Ownership: the engine's memory is passed in as views. Blocking: never; work is enqueued on the stream. Errors:
+// Error.
 //
 // The duties of step(). The operations `adamw` and `sgd` of a kernel set fulfil all of them; an optimizer with its own
 // loops over host memory must do so itself:

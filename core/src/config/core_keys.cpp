@@ -176,6 +176,13 @@ constexpr CoreKey kMemory[] = {
     {option_string("offload_kernels", "kernels-cpu", nullptr,
                    "with offload = \"optimizer\" on a GPU: the kernel set that updates the weights on the host"),
      nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::offload_kernels>},
+    {option_bool("offload_delayed_update", "false",
+                 "with offload = \"optimizer\" on a GPU: the host updates the weights while the GPU computes the next "
+                 "step, which reads weights without this update (one-step delayed parameter update)"),
+     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::offload_delayed_update>},
+    {option_int("offload_warmup_steps", "40", 0, kMaxCount,
+                "with offload_delayed_update = true: first steps of the run that wait for their updates"),
+     nullptr, &to<&RunConfig::memory, &RunConfig::MemoryKeys::offload_warmup_steps>},
 };
 
 constexpr CoreKey kOptimizer[] = {

@@ -14,6 +14,7 @@
 #include "config/evaluation_check.hpp"
 #include "config/generate_check.hpp"
 #include "config/metrics_check.hpp"
+#include "config/offload_check.hpp"
 #include "config/recompute_check.hpp"
 #include "config/run_files.hpp"
 #include "config/text_file.hpp"
@@ -372,6 +373,7 @@ void cross_check(const Values& values, Purpose purpose, Diagnostics& refusals) {
   checker.check_per_stage<std::string>("memory.recompute");
   checker.check_per_stage<Int>("memory.recompute_layers");
   checker.refuse(check_recompute(values));
+  checker.refuse(check_offload(values));
   checker.check_learning_rate();
   checker.check_loss_scale();
   checker.check_timeline();

@@ -110,6 +110,8 @@ struct RunConfig {
     std::uint64_t offload_buffer_bytes = 8388608;
     std::string offload_gradients = "fp32";      // fp32 | bf16: what a GPU sends to the host that updates
     std::string offload_kernels = "kernels-cpu"; // name of the kernel set of that host
+    bool offload_delayed_update = false;         // that host updates while the next step computes
+    std::int64_t offload_warmup_steps = 40;      // before the first such update
     std::optional<PluginChoice> host_kernels;    // this kernel set; only with offload = "optimizer"
     Recompute recompute_of(int stage) const {
       for (const Recompute value : kRecomputes)

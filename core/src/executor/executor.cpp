@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs programs. step_outcome.cpp has the results of a step.
+// Runs programs. optimizer_step.cpp has OPT_STEP, and step_outcome.cpp the results of a step.
 #include "executor/executor.hpp"
 
 #include <algorithm>
@@ -39,6 +39,7 @@ Executor::Executor(const ExecutorParts& parts, const ExecutorSettings& settings)
     for (const std::unique_ptr<Stage>& stage : parts_.state.stages())
       optimizer_calls_[stage->index()] = parts_.state.optimizer_calls(stage->index());
   }
+  if (delayed()) use_delayed_updates();
   offload_inputs();
   StepScalars first;
   first.loss_scale = static_cast<float>(loss_scale_);
@@ -84,7 +85,8 @@ StepOutcome::Ran Executor::train(Walk& walk) {
   constexpr int kWalkedFirst = 2;
   const bool records = recorder_ && !recording_ && walked_ == kWalkedFirst;
   if (!recorder_ || (!recording_ && !records)) {
-    zero_gradients();
+    walk.must_zero = delayed() != nullptr; // the gradients of the last step leave while forwards run
+    if (!walk.must_zero) zero_gradients();
     this->walk(walk);
     ++walked_;
     return StepOutcome::Ran::walked;
@@ -219,6 +221,10 @@ std::string Executor::location(const Walk& walk, ActionId id, const std::string&
 
 void Executor::run(Walk& walk, ActionId id) {
   const ProgramAction& action = walk.program.actions()[id];
+  if (walk.must_zero && schedule::begins_backward(action.kind)) {
+    zero_gradients();
+    walk.must_zero = false;
+  }
   if (schedule::is_transfer(action.kind)) {
     const Clock::time_point began = walk.observer ? Clock::now() : Clock::time_point{};
     post(action, id);
@@ -310,6 +316,7 @@ void Executor::compute(const Walk& walk, ActionId id) {
 }
 
 void Executor::zero_gradients() {
+  if (DelayedUpdate* const updates = delayed()) updates->keep_gradients();
   if (const TensorView all = parts_.state.gradients(); !all.empty()) parts_.device.fill(all, 0, parts_.stream);
 }
 
@@ -349,35 +356,6 @@ void Executor::find_norm(Walk& walk, ActionId id) {
 void Executor::send_request(const Request& request) {
   parts_.state.values().send_request(request ? request() : 0, parts_.state.batches(), parts_.device, parts_.stream,
                                      deadline());
-}
-
-StepArgs Executor::step_args(const HostKernels* host, ActionId id) const {
-  const RankState& state = parts_.state;
-  return {.scalars = host ? &state.values().decided() : state.values().on_device(),
-          .weight_decay = settings_.weight_decay,
-          .groups = parts_.groups,
-          .scratch = state.optimizer_scratch(),
-          .op = host ? OpContext{host->stream, state.host_scratch()} : OpContext{parts_.stream, state.scratch()},
-          .action = id};
-}
-
-/// The host needs the decision of NORM before it updates. In a skipped step nothing changes, so it copies nothing.
-void Executor::step_optimizer(const Walk& walk, int stage, ActionId id) {
-  OffloadedState* const offloaded = parts_.state.offloaded();
-  const HostKernels* const host = offloaded ? offloaded->host() : nullptr;
-  if (host) {
-    parts_.device.wait(walk.values.value(), deadline());
-    if (parts_.state.values().decided().skip != 0) return;
-  }
-  const StepArgs step = step_args(host, id);
-  KernelSet& kernels = host ? host->kernels : parts_.kernels;
-  for (const OptimizerCall& of : optimizer_calls_.at(stage)) {
-    if (of.block) offloaded->acquire(*of.block, parts_.device, deadline());
-    call_plugin("step", typeid(parts_.optimizer), [&] { parts_.optimizer.step(of.shards, step, kernels); });
-    if (!of.block) continue;
-    if (!host) parts_.device.wait(parts_.stream.record(), deadline()); // until the block is updated
-    offloaded->release(*of.block);
-  }
 }
 
 } // namespace triax::executor

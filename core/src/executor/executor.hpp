@@ -54,6 +54,7 @@ struct ExecutorSettings {
   std::optional<LossScale> loss_scale = {}; // empty: 1, and it never changes
   bool record = false;                      // capture the third step, see Recorder
   std::int64_t last_step = std::numeric_limits<std::int64_t>::max();
+  std::int64_t warmup_steps = 0; // before the first delayed update, where the host updates with a delay
 };
 
 struct StepOutcome {
@@ -106,7 +107,8 @@ class Executor {
   void repeat(std::int64_t step, NonfiniteSearch& search);
   /// The position of a step that has failed at its end: NORM, after which it would have changed the weights.
   void stay_at_norm(std::int64_t step);
-  /// Waits for all work of the last step, and until offloaded state is in its storage.
+  /// Waits for all work of the last step, and until offloaded state is in its storage. A pending update is then in the
+  /// memory of the host, and stays pending: layers read the same weights as before.
   void finish();
   /// Destroys the captured step. A communicator whose calls it contains can end only after this. No step may follow.
   void release_recording() noexcept { recording_.reset(); }
@@ -132,8 +134,12 @@ class Executor {
     BatchSource* next_batch = nullptr; // data of the next step, which is read while the device works
     std::optional<Event> values{};     // fires when the step's values are on the host
     NonfiniteSearch* search = nullptr; // the step is repeated
+    bool must_zero = false;            // the gradients, before the first backward
+    bool has_updated = false;          // with delayed updates: the work of the first OPT_STEP is done
   };
   void offload_inputs();
+  DelayedUpdate* delayed() const;
+  void use_delayed_updates();
   void walk(Walk& walk);
   void wait_for_device(const Walk& walk);
   StepOutcome::Ran train(Walk& walk);
@@ -150,7 +156,8 @@ class Executor {
   void gather_weights(const schedule::ProgramAction& action, ActionId id);
   void find_norm(Walk& walk, ActionId id);
   void send_request(const Request& request);
-  void step_optimizer(const Walk& walk, int stage, ActionId id);
+  void step_optimizer(Walk& walk, int stage, ActionId id);
+  void step_with_delay(Walk& walk, DelayedUpdate& updates);
   StepArgs step_args(const HostKernels* host, ActionId id) const;
   StepOutcome outcome(const Walk& walk, double lr);
   void count_skipped(const Walk& walk, const StepOutcome& outcome, double lr);

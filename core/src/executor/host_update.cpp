@@ -4,16 +4,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "triax/error.hpp"
 #include "triax/rank_activity.hpp"
 
 namespace triax::executor {
 
 namespace {
-
-TensorView part_of_shard(const TensorView& view, const OffloadedPiece& piece) {
-  return view.slice(0, piece.first, piece.first + piece.count);
-}
 
 /// Pieces in reused blocks, one of the host and one of the device for each buffer. Blocks without memory count.
 struct StagingBuffers {
@@ -64,70 +59,28 @@ std::vector<StagedPiece> stage_pieces(const OffloadLayout& layout, const StagedT
 
 HostUpdate::HostUpdate(Device& device, Stream& compute, const HostKernels& host, std::span<const OffloadBlock> blocks,
                        std::vector<StagedPiece> pieces)
-    : device_(device),
-      compute_(compute),
-      host_(host),
-      copies_(device.make_stream("gradients and weights to and from the host")),
-      blocks_(blocks),
-      pieces_(std::move(pieces)) {
-  if (!blocks_.empty()) round_gradients(0, compute_); // loads the code before a program runs, see LazyLoadGuard
-}
-
-std::span<const StagedPiece> HostUpdate::pieces_of(std::size_t block) const {
-  const OffloadBlock& of = blocks_[block];
-  return std::span(pieces_).subspan(of.first, of.end - of.first);
-}
+    : device_(device), copies_(device, compute, host, blocks, std::move(pieces)) {}
 
 /// Gradients of all stages are complete before the first update of a step.
 void HostUpdate::acquire(std::size_t block, Deadline deadline) {
   if (block == 0) {
     requested_ = 0;
-    copies_->wait(compute_.record());
+    copies_.follow_compute();
   }
-  for (const std::size_t end = std::min(blocks_.size(), block + kBuffers); requested_ < end; ++requested_)
-    request(requested_);
+  for (const std::size_t end = std::min(copies_.blocks().size(), block + kBuffers); requested_ < end; ++requested_)
+    arrived_[requested_ % kBuffers] = copies_.request(requested_);
   {
     const ActivityScope phase(ActivityScope::Kind::engine, "waiting for gradients on the host");
     device_.wait(arrived_[block % kBuffers], deadline);
   }
-  for (const StagedPiece& piece : pieces_of(block))
-    if (piece.sent.dtype() != piece.received.dtype()) host_.device.convert(piece.received, piece.sent, host_.stream);
-}
-
-void HostUpdate::round_gradients(std::size_t block, Stream& stream) {
-  for (const StagedPiece& piece : pieces_of(block))
-    if (piece.rounded.dtype() != piece.gradient.dtype()) device_.convert(piece.rounded, piece.gradient, stream);
-}
-
-void HostUpdate::request(std::size_t block) {
-  round_gradients(block, *copies_);
-  for (const StagedPiece& piece : pieces_of(block)) {
-    device_.download(piece.sent, piece.rounded, *copies_);
-    traffic_.to_host += piece.sent.bytes();
-  }
-  arrived_[block % kBuffers] = copies_->record();
-}
-
-void HostUpdate::send_weights(std::size_t block) {
-  for (const StagedPiece& piece : pieces_of(block)) device_.upload(piece.working, piece.updated, *copies_);
+  copies_.receive(block);
 }
 
 void HostUpdate::release(std::size_t block) {
-  send_weights(block);
-  for (const StagedPiece& piece : pieces_of(block)) traffic_.to_device += piece.updated.bytes();
-  const bool is_last = block + 1 == blocks_.size() || blocks_[block + 1].stage != blocks_[block].stage;
-  if (is_last) compute_.wait(copies_->record());
-}
-
-void HostUpdate::refresh(std::size_t block, std::span<const ParameterShard> shards, Deadline deadline) {
-  const std::span<const StagedPiece> pieces = pieces_of(block);
-  TRIAX_REQUIRE(shards.size() == pieces.size(), "{} shards of {} pieces", shards.size(), pieces.size());
-  copies_->wait(compute_.record());
-  for (std::size_t i = 0; i < pieces.size(); ++i)
-    host_.device.convert(pieces[i].updated, shards[i].master, host_.stream);
-  send_weights(block);
-  compute_.wait(copies_->record());
-  device_.wait(copies_->record(), deadline); // the next block may use the same buffer
+  copies_.send_weights(block);
+  const std::span<const OffloadBlock> blocks = copies_.blocks();
+  const bool is_last = block + 1 == blocks.size() || blocks[block + 1].stage != blocks[block].stage;
+  if (is_last) copies_.precede_compute();
 }
 
 } // namespace triax::executor

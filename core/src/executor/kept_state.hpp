@@ -27,9 +27,9 @@ std::vector<Box> boxes_of(const ParamSpec& spec, std::int64_t first, std::int64_
 
 struct KeptTensor {
   std::string parameter; // "block 3/attention.qkv.weight"
-  std::string name;      // "master", or the name that the optimizer gives it: "m"
+  std::string name;      // "master", kReadWeightsName, or the name that the optimizer gives it: "m"
   const ParamSpec* spec = nullptr;
-  TensorView view; // of the master type, flat: the elements `held`; without data if they are offloaded
+  TensorView view; // of the type that is saved, flat: the elements `held`; without data if they are offloaded
   OwnedPart held;  // all that the rank has of it, without padding
   /// The part that this rank saves. Over all ranks, these parts have each element of the global tensor once.
   OwnedPart saved;
@@ -37,5 +37,8 @@ struct KeptTensor {
 };
 
 inline constexpr const char* kMasterName = "master";
+/// The weights that layers read, in the type that they read, if an update may be pending (DelayedUpdate). The name
+/// cannot be that of an optimizer's state. Files without it have no pending update.
+inline constexpr const char* kReadWeightsName = "working.delayed";
 
 } // namespace triax::executor

@@ -2,6 +2,7 @@
 #include "executor/offloaded_state.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "triax/error.hpp"
 
@@ -85,7 +86,8 @@ void OffloadedState::assign_on_host(RankMemory& memory, std::span<const Paramete
   memory.hosts_state = true;
   memory.offloads = staged_types().rounds();
   hosted_ = memory.hosted_state.tensor(DType::u8, {static_cast<std::int64_t>(layout_.bytes())});
-  staged_ = stage_pieces(layout_, staged_types(), shards, memory);
+  staged_ = request_.delayed ? stage_all_pieces(layout_, staged_types(), shards, memory)
+                             : stage_pieces(layout_, staged_types(), shards, memory);
   if (!hosted_.data()) return;
   const std::span bytes(hosted_.as<std::byte>(), hosted_.bytes());
   std::ranges::fill(bytes, std::byte{0});
@@ -155,7 +157,11 @@ std::vector<OptimizerCall> OffloadedState::calls(int stage) const {
 void OffloadedState::start(Device& device, Stream& compute) {
   if (is_on_host()) {
     TRIAX_REQUIRE(host_, "state in the memory of the host, and no kernel set that updates it");
-    update_ = std::make_unique<HostUpdate>(device, compute, *host_, layout_.blocks(), staged_);
+    if (request_.delayed) {
+      delayed_ = std::make_unique<DelayedUpdate>(device, compute, *host_, layout_.blocks(), staged_);
+    } else {
+      update_ = std::make_unique<HostUpdate>(device, compute, *host_, layout_.blocks(), staged_);
+    }
     return;
   }
   std::vector<std::span<std::byte>> buffers;
@@ -180,6 +186,16 @@ void OffloadedState::release(std::size_t block) {
   }
 }
 
+void OffloadedState::finish(Device& device, Deadline deadline) {
+  if (stream_) stream_->finish(device, deadline);
+  if (delayed_) delayed_->finish();
+}
+
+HostTraffic OffloadedState::traffic() const {
+  if (delayed_) return delayed_->traffic();
+  return update_ ? update_->traffic() : HostTraffic{};
+}
+
 HostTraffic OffloadedState::step_traffic() const {
   HostTraffic out;
   for (const StagedPiece& piece : staged_) {
@@ -192,6 +208,10 @@ HostTraffic OffloadedState::step_traffic() const {
 void OffloadedState::refresh_working(Device& device, Stream& stream, Deadline deadline) {
   if (!has_master_) return;
   for (std::size_t block = 0; block < calls_.size(); ++block) {
+    if (delayed_) {
+      delayed_->refresh(block, calls_[block].shards, deadline);
+      continue;
+    }
     if (update_) {
       update_->refresh(block, calls_[block].shards, deadline);
       continue;
@@ -202,12 +222,25 @@ void OffloadedState::refresh_working(Device& device, Stream& stream, Deadline de
     device.wait(stream.record(), deadline);
     stream_->release(block, false);
   }
+  if (std::exchange(has_read_weights_, false)) delayed_->restore(deadline);
+}
+
+std::uint64_t OffloadedTensor::in_storage(std::size_t piece) const {
+  const OffloadLayout& layout = state_->layout_;
+  const auto block = std::ranges::upper_bound(layout.blocks(), piece, {}, &OffloadBlock::first) - 1;
+  const OffloadedPiece& of = layout.pieces()[piece];
+  return block->offset + of.offset + tensor_ * of.stride;
+}
+
+std::byte* OffloadedTensor::read_weights(std::size_t piece) const {
+  return state_->delayed_->read_weights(piece).as<std::byte>();
 }
 
 template <class Bytes, class Move>
 void OffloadedTensor::for_each_part(std::uint64_t begin, Bytes bytes, Move move) const {
   const OffloadLayout& layout = state_->layout_;
-  const std::uint64_t width = bytes_of(state_->types_.master), end = begin + bytes.size();
+  const std::uint64_t width = bytes_of(is_read_weights() ? state_->types_.compute : state_->types_.master),
+                      end = begin + bytes.size();
   std::uint64_t moved = 0;
   for (const std::size_t number : state_->pieces_of_[parameter_]) {
     const OffloadedPiece& piece = layout.pieces()[number];
@@ -215,8 +248,7 @@ void OffloadedTensor::for_each_part(std::uint64_t begin, Bytes bytes, Move move)
                         last = first + static_cast<std::uint64_t>(piece.count) * width;
     const std::uint64_t from = std::max(begin, first), to = std::min(end, last);
     if (from >= to) continue;
-    const auto block = std::ranges::upper_bound(layout.blocks(), number, {}, &OffloadBlock::first) - 1;
-    move(block->offset + piece.offset + tensor_ * piece.stride + (from - first),
+    move(number, from - first,
          bytes.subspan(static_cast<std::size_t>(from - begin), static_cast<std::size_t>(to - from)));
     moved += to - from;
   }
@@ -224,13 +256,25 @@ void OffloadedTensor::for_each_part(std::uint64_t begin, Bytes bytes, Move move)
 }
 
 void OffloadedTensor::read(std::uint64_t begin, std::span<std::byte> to) const {
-  for_each_part(begin, to, [this](std::uint64_t at, std::span<std::byte> part) { state_->storage_->read(at, part); });
+  for_each_part(begin, to, [this](std::size_t piece, std::uint64_t at, std::span<std::byte> part) {
+    if (is_read_weights()) {
+      std::copy_n(read_weights(piece) + at, part.size(), part.begin());
+    } else {
+      state_->storage_->read(in_storage(piece) + at, part);
+    }
+  });
 }
 
 void OffloadedTensor::write(std::uint64_t begin, std::span<const std::byte> from) const {
   if (state_->stream_) state_->stream_->discard();
-  for_each_part(begin, from,
-                [this](std::uint64_t at, std::span<const std::byte> part) { state_->storage_->write(at, part); });
+  if (is_read_weights()) state_->has_read_weights_ = true;
+  for_each_part(begin, from, [this](std::size_t piece, std::uint64_t at, std::span<const std::byte> part) {
+    if (is_read_weights()) {
+      std::ranges::copy(part, read_weights(piece) + at);
+    } else {
+      state_->storage_->write(in_storage(piece) + at, part);
+    }
+  });
 }
 
 } // namespace triax::executor

@@ -4,9 +4,9 @@
 // et al., "ZeRO-Infinity", SC'21), or where it is in the memory of the host (Ren et al., "ZeRO-Offload", USENIX
 // ATC'21).
 //
-// Threads: the rank's main thread; OffloadedTensor::read() any, while no step runs. Ownership: owns the storage, after
-// open(); borrows the parameters, and what use_host() gives. Blocking: acquire(), finish(), refresh_working() wait;
-// OffloadedTensor reads and writes. Errors: those of the storage, and of the device.
+// Threads: the rank's main thread; OffloadedTensor::read() any, while no step runs, after finish(). Ownership: owns the
+// storage, after open(); borrows the parameters, and what use_host() gives. Blocking: acquire(), finish(),
+// refresh_working() wait; OffloadedTensor reads and writes. Errors: those of the storage, and of the device.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "executor/delayed_update.hpp"
 #include "executor/host_update.hpp"
 #include "executor/memory.hpp"
 #include "executor/offload_layout.hpp"
@@ -31,6 +32,7 @@ struct OffloadRequest {
   OffloadTarget target = OffloadTarget::none;
   std::size_t buffer_bytes = 0; // of state in a block, if parameters may be divided
   DType gradients = DType::f32; // with `host`: the type in which gradients are sent to it
+  bool delayed = false;         // with `host`: updates may be one step late, see DelayedUpdate
 };
 
 /// The shards of one call of Optimizer::step().
@@ -53,11 +55,15 @@ class OffloadedState {
   /// Bytes of the storage; 0 if the state is in memory.
   std::uint64_t storage_bytes() const { return is_on_host() ? 0 : layout_.bytes(); }
   bool has_master() const { return has_master_; }
+  bool may_delay() const { return is_on_host() && request_.delayed; }
+  /// The type of the weights that layers read.
+  DType working() const { return types_.compute; }
 
   /// Buffers, or all of the state, as zeros; then makes the calls. After the memory of the parameters.
   void assign_memory(RankMemory& memory);
   /// The calls of a stage, in order. Views are valid until the memory is assigned anew.
   std::vector<OptimizerCall> calls(int stage) const;
+  const OptimizerCall& call(std::size_t block) const { return calls_[block]; }
 
   /// `storage` holds zeros. Before start(), OffloadedTensor may write to it.
   void open(std::unique_ptr<StateStorage> storage) { storage_ = std::move(storage); }
@@ -65,22 +71,24 @@ class OffloadedState {
   void use_host(const HostKernels& host) { host_.emplace(host); }
   /// Once the memory is assigned. `compute`: the stream that writes gradients and reads weights.
   void start(Device& device, Stream& compute);
-  /// See OffloadStream and HostUpdate. acquire() and release() in the order of calls(), over all stages.
+  /// See OffloadStream and HostUpdate. acquire() and release() in the order of calls(), over all stages; not of state
+  /// that may_delay().
   /// @{
   void acquire(std::size_t block, Device& device, Deadline deadline);
   void release(std::size_t block);
-  void finish(Device& device, Deadline deadline) {
-    if (stream_) stream_->finish(device, deadline);
-  }
+  void finish(Device& device, Deadline deadline);
   /// @}
+  /// After start(); null unless may_delay().
+  DelayedUpdate* delayed() const { return delayed_.get(); }
   /// The kernel set that computes the calls; null: that of the rank.
   const HostKernels* host() const { return host_ ? &*host_ : nullptr; }
   /// Between device and host: in a step, and in all steps since start().
   /// @{
   HostTraffic step_traffic() const;
-  HostTraffic traffic() const { return update_ ? update_->traffic() : HostTraffic{}; }
+  HostTraffic traffic() const;
   /// @}
-  /// Makes the working weights that the rank updates from the master weights.
+  /// Makes the working weights that the rank updates from the master weights. If OffloadedTensor::write() has written
+  /// delayed weights since the last call, layers read these, and the others are a pending update.
   void refresh_working(Device& device, Stream& stream, Deadline deadline);
 
  private:
@@ -108,14 +116,20 @@ class OffloadedState {
   std::unique_ptr<StateStorage> storage_;
   std::optional<HostKernels> host_;
   std::unique_ptr<HostUpdate> update_;
-  std::optional<OffloadStream> stream_; // destroyed first: it uses storage and buffers
+  bool has_read_weights_ = false; // OffloadedTensor::write() has written delayed weights
+  // Destroyed first: their threads use what is above.
+  std::unique_ptr<DelayedUpdate> delayed_;
+  std::optional<OffloadStream> stream_;
 };
 
 /// A tensor of a parameter in the storage: the elements that the rank updates.
 class OffloadedTensor {
  public:
+  /// The weights that layers read, while an update may be pending. They are valid after OffloadedState::finish().
+  static constexpr std::size_t kReadWeights = static_cast<std::size_t>(-1);
+
   OffloadedTensor() = default;
-  /// `tensor`: 0 for the master weights, if they are offloaded; then the optimizer's state.
+  /// `tensor`: 0 for the master weights, if they are offloaded; then the optimizer's state; or kReadWeights.
   OffloadedTensor(OffloadedState& state, std::size_t parameter, std::size_t tensor)
       : state_(&state), parameter_(parameter), tensor_(tensor) {}
   /// Whether there is one. Else the tensor is in memory.
@@ -128,8 +142,12 @@ class OffloadedTensor {
   /// @}
 
  private:
+  bool is_read_weights() const { return tensor_ == kReadWeights; }
   template <class Bytes, class Move>
   void for_each_part(std::uint64_t begin, Bytes bytes, Move move) const;
+  /// Where the tensor's bytes of a piece begin in the storage.
+  std::uint64_t in_storage(std::size_t piece) const;
+  std::byte* read_weights(std::size_t piece) const;
 
   OffloadedState* state_ = nullptr;
   std::size_t parameter_ = 0, tensor_ = 0;

@@ -205,6 +205,12 @@ std::vector<KeptTensor> RankState::kept() const {
     for (std::size_t i = 0; i < state_names_.size(); ++i)
       out.push_back({parameter.name, state_names_[i], parameter.spec, parameter.state[i],
                      parameter.sharded ? parameter.owned : all, saved, offloaded(offloads_master ? i + 1 : i)});
+    if (offloaded_ && offloaded_->may_delay()) {
+      const OwnedPart updated = parameter.sharded ? parameter.owned : all;
+      out.push_back({parameter.name, kReadWeightsName, parameter.spec,
+                     TensorView(nullptr, offloaded_->working(), {updated.count}), updated, saved,
+                     offloaded(OffloadedTensor::kReadWeights)});
+    }
   }
   return out;
 }

@@ -76,7 +76,8 @@ class RankState {
   HostTraffic step_traffic() const { return offloaded_ ? offloaded_->step_traffic() : HostTraffic{}; }
   HostTraffic host_traffic() const { return offloaded_ ? offloaded_->traffic() : HostTraffic{}; }
   /// @}
-  /// Master weights, then the optimizer's state, of each parameter on this rank.
+  /// Master weights, then the optimizer's state, of each parameter on this rank; then the weights that layers read, if
+  /// an update may be pending.
   std::vector<KeptTensor> kept() const;
   std::span<std::byte> scratch() const { return memory_.scratch; } // of operations
   std::span<std::byte> optimizer_scratch() const { return memory_.optimizer_scratch; }

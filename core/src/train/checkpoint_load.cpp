@@ -35,6 +35,8 @@ checkpoint::Manifest CheckpointLoad::load(const std::filesystem::path& folder, b
 
 void CheckpointLoad::load(TensorReader& reader, const KeptTensor& tensor) {
   const checkpoint::SavedTensor* saved = reader.find(tensor.parameter, tensor.name);
+  const bool is_read = tensor.name == executor::kReadWeightsName; // else layers read the master weights, rounded
+  if (is_read && (!saved || saved->dtype != tensor.view.dtype())) return;
   if (!saved)
     throw Error(text("{} ({}) is not in the checkpoint", tensor.parameter, tensor.name), reader.folder().string(),
                 "run triax check, which compares it with the run");

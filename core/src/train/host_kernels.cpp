@@ -35,7 +35,8 @@ executor::OffloadRequest offload_request(const config::RunConfig& run, DeviceKin
                                                               : OffloadTarget::none;
   return {.target = target,
           .buffer_bytes = run.memory.offload_buffer_bytes,
-          .gradients = run.memory.offload_gradients == "bf16" ? DType::bf16 : run.train.master};
+          .gradients = run.memory.offload_gradients == "bf16" ? DType::bf16 : run.train.master,
+          .delayed = run.memory.offload_delayed_update};
 }
 
 HostKernelSet::HostKernelSet(const config::RunConfig& run, const Layout& layout, int rank, int threads, Log& log)

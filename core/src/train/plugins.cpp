@@ -307,6 +307,13 @@ void RankPlugins::ask_for_offload(Refusals& refusals) const {
                      "memory.offload = \"{}\": kernels.plugin \"{}\" does not compute, so it has no state",
                      run_.memory.offload, run_.kernels.name)
             .with_hint("leave memory.offload out, or use another kernel set"));
+  if (kernels_->device_kind() == DeviceKind::host && run_.memory.offload_delayed_update)
+    refusals.add(
+        make_refusal(ErrorCode::kUnsupported, {"memory.offload_delayed_update", "kernels.plugin"},
+                     "memory.offload_delayed_update = true: kernels.plugin \"{}\" computes on the CPU, which cannot "
+                     "update the weights while it computes the next step",
+                     run_.kernels.name)
+            .with_hint("leave memory.offload_delayed_update out, or use a kernel set for GPUs"));
   if (kernels_->device_kind() == DeviceKind::host || host_) return;
   refusals.add(
       make_refusal(ErrorCode::kUnsupported, {"memory.offload", "kernels.plugin"},

@@ -152,6 +152,16 @@ std::optional<executor::LossScale> loss_scale_of(const config::RunConfig& run) {
   return out;
 }
 
+executor::ExecutorSettings executor_settings(const config::RunConfig& run, double timeout_s) {
+  return {.weight_decay = run.optimizer_core.weight_decay,
+          .clip_grad = run.train.clip_grad,
+          .stall_timeout_s = timeout_s,
+          .loss_scale = loss_scale_of(run),
+          .record = run.train.cuda_graph,
+          .last_step = run.train.steps,
+          .warmup_steps = run.memory.offload_warmup_steps};
+}
+
 Refusals check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule) {
   const PipelineShape shape = pipeline_shape(run);
   if (Refusals split = executor::check_split(model, shape.stages(), run.parallel.split); !split.empty()) return split;

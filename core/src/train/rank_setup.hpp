@@ -35,6 +35,9 @@ int recompute_group(const config::RunConfig& run, const Model& model, const Laye
 /// Empty without loss scaling.
 std::optional<executor::LossScale> loss_scale_of(const config::RunConfig& run);
 
+/// `timeout_s`: of waits.
+executor::ExecutorSettings executor_settings(const config::RunConfig& run, double timeout_s);
+
 /// Errors in the split and in the rows of the scheduler. For violations of the rows, reports the first and the number
 /// of others.
 Refusals check_schedule(const config::RunConfig& run, const Model& model, const Schedule& schedule);

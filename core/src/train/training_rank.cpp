@@ -93,12 +93,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
     walker = std::make_unique<executor::Executor>(
         executor::ExecutorParts{*device, *stream, plugins.kernels(), plugins.optimizer(), groups.groups(),
                                 *prepared.state, prepared.training, prepared.evaluation, programs.assumptions},
-        executor::ExecutorSettings{.weight_decay = run.optimizer_core.weight_decay,
-                                   .clip_grad = run.train.clip_grad,
-                                   .stall_timeout_s = wait_timeout_s(),
-                                   .loss_scale = loss_scale_of(run),
-                                   .record = run.train.cuda_graph,
-                                   .last_step = run.train.steps});
+        executor_settings(run, wait_timeout_s()));
     agreement.emplace(*device, *stream, groups.of_axes());
     if (!run.eval.sample.empty())
       text_sample.emplace(
