@@ -115,8 +115,8 @@ bool loads_weights(const config::RunConfig& run) {
 
 /// Whether it names options of the model, and nothing else that could change.
 bool is_of_model_options(const Refusal& refusal) {
-  return std::ranges::all_of(
-      refusal.keys, [](const std::string& key) { return key.starts_with("model.") && key != "model.plugin"; });
+  return std::ranges::all_of(refusal.keys,
+                             [](const std::string& key) { return key.starts_with("model.") && key != "model.plugin"; });
 }
 
 } // namespace
