@@ -3,8 +3,9 @@
 //
 // For each element of the inner dimension, a micro-kernel loads a row of a panel of b, and multiplies it with every
 // value of the panel of a. The tile is as large as the registers allow, so that multiply-adds, not loads, limit the
-// speed: 28 of 32 registers with AVX-512, 12 of 16 with AVX2. (Goto and van de Geijn, "Anatomy of High-Performance
-// Matrix Multiplication", ACM TOMS 34(3), 2008; Van Zee and van de Geijn, "BLIS", ACM TOMS 41(3), 2015.)
+// speed: 28 of the 32 registers of AVX-512. Other instruction sets leave products to oneDNN (docs/adr/0035). (Goto and
+// van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008; Van Zee and van de Geijn,
+// "BLIS", ACM TOMS 41(3), 2015.)
 #pragma once
 
 #include <utility>
@@ -30,22 +31,14 @@ void finish(const Epilogue& epilogue, float* d, std::int64_t ldd, std::int64_t r
   }
 }
 
-#if defined(__AVX2__)
-
 #if defined(__AVX512F__)
+
 constexpr int kTileRows = 14, kMaxColumns = 768; // 1.2 MB of b for an L2 cache of 2 MiB
-#else
-constexpr int kTileRows = 6, kMaxColumns = 256; // 0.4 MB of b for an L2 cache of 512 KiB
-#endif
-constexpr int kGroupRows = 4 * kTileRows; // of a that are packed at once
+constexpr int kGroupRows = 4 * kTileRows;        // of a that are packed at once
 constexpr int kTileVectors = 2, kTileColumns = kTileVectors * kWidth;
 
 TRIAX_INLINE Float broadcast(const float* p) {
-#if defined(__AVX512F__)
   return _mm512_set1_ps(*p);
-#else
-  return _mm256_broadcast_ss(p);
-#endif
 }
 
 /// Calls body(position) for the vectors of n elements; n is a constant.
