@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// memory.offload = "optimizer" on a fake device: the bits of updates on the device, the traffic between device and host,
-// and the planned memory.
+// memory.offload = "optimizer" on a fake device: the bits of updates on the device, the traffic between device and
+// host, and the planned memory.
 #include <gtest/gtest.h>
 
 #include <cstddef>
