@@ -190,11 +190,11 @@ The run of an import has no checkpoint of its own yet:
 
   $ triax generate odd.toml --tokenizer byte --prompt ab
   no complete checkpoint in {folder}/runs/odd/checkpoints
-    a run saves one at its end, when it is stopped, and every checkpoint.every steps; name {folder}/odd for the weights that it begins with
+    train it with: triax train odd.toml; a run saves one at its end, when it is stopped, and every checkpoint.every steps; name {folder}/odd for the weights that it begins with
   [2]
   $ triax checkpoint list odd.toml
   no complete checkpoint in {folder}/runs/odd/checkpoints
-    a run saves one at its end, when it is stopped, and every checkpoint.every steps
+    train it with: triax train odd.toml; a run saves one at its end, when it is stopped, and every checkpoint.every steps
   [2]
 
 Notes come after the texts, which may be within a line:
@@ -332,11 +332,11 @@ Its refusals are those of the import, and nothing is left either:
   [2]
   $ triax generate gone --prompt a
   gone: does not exist
-    name a checkpoint folder (step-N), a run's folder, or its TOML file
+    name a checkpoint folder (step-N), a run's folder, or its TOML file, or the folder of a model of transformers (hf download NAME --local-dir FOLDER)
   [2]
   $ triax generate gone --prompt a --json
   gone: does not exist
-    name a checkpoint folder (step-N), a run's folder, or its TOML file
+    name a checkpoint folder (step-N), a run's folder, or its TOML file, or the folder of a model of transformers (hf download NAME --local-dir FOLDER)
   {
     "file": "gone",
     "outcome": "refused",
@@ -351,7 +351,7 @@ Its refusals are those of the import, and nothing is left either:
         "line": null,
         "column": null,
         "message": "does not exist",
-        "hint": "name a checkpoint folder (step-N), a run's folder, or its TOML file"
+        "hint": "name a checkpoint folder (step-N), a run's folder, or its TOML file, or the folder of a model of transformers (hf download NAME --local-dir FOLDER)"
       }
     ]
   }

@@ -97,6 +97,7 @@ With data, it trains and is evaluated as it is. Its vocabulary may be larger tha
   odd2: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
   odd2.toml: a run that begins with it
   No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
+  next: triax train odd2.toml
   $ triax checkpoint diff odd odd2
   first   odd
   second  odd2
@@ -108,6 +109,18 @@ With data, it trains and is evaluated as it is. Its vocabulary may be larger tha
   $ triax evaluate odd2.toml --checkpoint odd2 --data text 2> /dev/null | grep -oE "^loss|weights of .*"
   loss
   weights of odd2
+
+The folder itself is not a run:
+
+  $ cp -r $reference/gpt2-odd folder
+  $ triax evaluate folder --data text
+  folder: is a model's folder, not the TOML file of a run
+    import it: triax import hf folder --output DIR --run RUN.toml; then name RUN.toml --checkpoint DIR
+  [2]
+  $ triax train folder
+  folder: is a model's folder, not the TOML file of a run
+    import it: triax import hf folder --output DIR --run RUN.toml; then name RUN.toml
+  [2]
 
 Its options are those of the weights, so that only the layout can change:
 
@@ -317,6 +330,7 @@ The output of an import says how to prepare data with it, or why Triax cannot us
   without: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
   without.toml: a run that begins with it
   No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
+  next: triax train without.toml
 
 An export has the tokenizer of the imported model, unless the training data have another. Token files without a
 tokenizer may have any:

@@ -4,11 +4,12 @@
 
 Each kind has a template, which is copied with the name of the plugin:
 
-  $ triax plugins new scheduler sched-mine | sed 's#^cmake .*-B#cmake ... -B#'
+  $ triax plugins new scheduler sched-mine | sed -E 's#^cmake .*(-B|--prefix)#cmake ... \1#'
   sched-mine: wrote sched-mine: CMakeLists.txt README.md run.toml src/scheduler.cpp
   
-  This triax is not installed: install it first, and give its folder as PREFIX.
+  This triax is not installed: install it first. PREFIX is the absolute path of a folder for it.
   
+  cmake ... --prefix PREFIX
   cmake ... -B sched-mine/build -DCMAKE_PREFIX_PATH=PREFIX
   cmake --build sched-mine/build
   ctest --test-dir sched-mine/build
@@ -18,8 +19,8 @@ Each kind has a template, which is copied with the name of the plugin:
   [1]
   $ grep -hn 'sched-mine' sched-mine/CMakeLists.txt sched-mine/run.toml
   3:project(sched-mine CXX)
-  5:triax_add_plugin(sched-mine SOURCES src/scheduler.cpp)
-  9:triax_add_run_test(sched-mine RUN run.toml TEXT README.md SAME_LOSSES schedule.plugin=sched-gpipe)
+  8:triax_add_plugin(sched-mine SOURCES src/scheduler.cpp)
+  12:triax_add_run_test(sched-mine RUN run.toml TEXT README.md SAME_LOSSES schedule.plugin=sched-gpipe)
   1:# Trains a small GPT with sched-mine in seconds: two pipeline ranks, which are threads of one process.
   25:plugin = "sched-mine"
   $ triax check sched-mine/run.toml 2>&1 | head -1
@@ -27,11 +28,12 @@ Each kind has a template, which is copied with the name of the plugin:
 
 As CSV, for sched-file:
 
-  $ triax plugins new scheduler sched-drawn --csv --dir planned/drawn/ | sed 's#^cmake .*-B#cmake ... -B#'
+  $ triax plugins new scheduler sched-drawn --csv --dir planned/drawn/ | sed -E 's#^cmake .*(-B|--prefix)#cmake ... \1#'
   sched-drawn: wrote planned/drawn: CMakeLists.txt README.md baseline.toml run.toml schedule.csv
   
-  This triax is not installed: install it first, and give its folder as PREFIX.
+  This triax is not installed: install it first. PREFIX is the absolute path of a folder for it.
   
+  cmake ... --prefix PREFIX
   cmake ... -B planned/drawn/build -DCMAKE_PREFIX_PATH=PREFIX
   ctest --test-dir planned/drawn/build
   

@@ -16,6 +16,9 @@ namespace triax::app {
 
 namespace {
 
+constexpr const char* kOrModelFolder =
+    ", or the folder of a model of transformers (hf download NAME --local-dir FOLDER)";
+
 std::vector<config::Diagnostic> check_tokenizer(const PreparedText& prepared) {
   const std::int64_t tokens = prepared.tokenizer.tokenizer->vocab(), vocab = prepared.run().vocab;
   if (tokens <= vocab) return {};
@@ -61,7 +64,7 @@ std::vector<config::Diagnostic> find_weights(const GenerateArguments& arguments,
       return refused;
     prepared.checkpoint = prepared.imported->folder();
   } else {
-    prepared.checkpoint = std::filesystem::absolute(train::find_checkpoint(arguments.checkpoint));
+    prepared.checkpoint = std::filesystem::absolute(train::find_checkpoint(arguments.checkpoint, kOrModelFolder));
   }
   return {};
 }

@@ -18,6 +18,7 @@ namespace triax::app {
 namespace {
 
 constexpr const char* kStandardInput = "-";
+constexpr const char* kHowToType = "each line that you type is a prompt; Ctrl-D ends the program";
 constexpr const char* kMarker = "> "; // before a line that the user types
 constexpr int kPoll_ms = 50;
 
@@ -43,6 +44,8 @@ std::optional<std::string> given_prompt(const GenerateArguments& arguments) {
 }
 
 std::optional<std::string> TypedLines::next() {
+  if (!has_begun_) std::cerr << kHowToType << '\n';
+  has_begun_ = true;
   std::cerr << kMarker << std::flush;
   while (true) {
     const std::size_t end = read_.find('\n');

@@ -28,7 +28,7 @@ class TypedLines {
 
   const os::StopSignals& signals_;
   std::string read_;
-  bool is_at_end_ = false;
+  bool is_at_end_ = false, has_begun_ = false;
 };
 
 } // namespace triax::app

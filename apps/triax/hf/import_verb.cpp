@@ -85,7 +85,11 @@ void print_imported(const ImportArguments& arguments, const hf::ImportedModel& m
       << printable_line(text("{}: a run that begins with it", arguments.run)) << '\n';
   if (!hf::has_tokenizer(made.files))
     out << printable_line(text("No tokenizer files: the model's folder does not have {}", hf::kTokenizerFiles)) << '\n';
-  if (!has_data(arguments)) print_data_step(made, arguments.data, out);
+  if (has_data(arguments)) {
+    out << printable_line(text("next: triax train {}", arguments.run)) << '\n';
+  } else {
+    print_data_step(made, arguments.data, out);
+  }
 }
 
 int import_model(const ImportArguments& arguments) {

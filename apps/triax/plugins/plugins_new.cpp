@@ -105,6 +105,13 @@ std::string variant(const NewArguments& arguments) {
   return arguments.kind + (arguments.csv ? "-csv" : arguments.cuda ? "-cuda" : "");
 }
 
+/// The command that installs the build of this program; empty if its folder was not built, such as that of a copy.
+std::string install_command() {
+  const fs::path tree = plugin::core_folder().parent_path();
+  std::error_code unknown;
+  return fs::exists(tree / "cmake_install.cmake", unknown) ? text("cmake --install {} --prefix PREFIX", tree) : "";
+}
+
 /// The folder that Triax is installed in; empty for a build folder, whose CMake package cannot be used.
 std::string installed_prefix() {
   const fs::path prefix = plugin::core_folder().parent_path();
@@ -118,7 +125,10 @@ void print_new(const NewArguments& arguments, const fs::path& folder, const std:
   const std::string prefix = installed_prefix(), at = folder.string(), build = (folder / "build").string();
   std::ostream& out = result_out();
   out << printable_line(text("{}: wrote {}:{}", arguments.name, at, listed)) << "\n\n";
-  if (prefix.empty()) out << "This triax is not installed: install it first, and give its folder as PREFIX.\n\n";
+  if (prefix.empty()) {
+    out << "This triax is not installed: install it first. PREFIX is the absolute path of a folder for it.\n\n";
+    if (const std::string install = install_command(); !install.empty()) out << printable_line(install) << '\n';
+  }
   out << printable_line(text("cmake -S {} -B {} -DCMAKE_PREFIX_PATH={}", at, build, prefix.empty() ? "PREFIX" : prefix))
       << '\n';
   if (!arguments.csv) out << printable_line(text("cmake --build {}", build)) << '\n';

@@ -3,6 +3,7 @@
 
 #include "common/resolved_split.hpp"
 #include "config/run_files.hpp"
+#include "generate/imported_checkpoint.hpp"
 #include "train/find_checkpoint.hpp"
 #include "train/machine_memory.hpp"
 #include "train/offload_file.hpp"
@@ -18,9 +19,20 @@ std::unique_ptr<Log> run_log(const config::RunConfig& run, const std::filesystem
                               on_stderr);
 }
 
+/// The refusal of a folder of transformers where a run is expected.
+config::LoadResult refuse_model_folder(const TrainArguments& arguments) {
+  const std::string step = text("import it: triax import hf {} --output DIR --run RUN.toml; then name RUN.toml{}",
+                                arguments.file, arguments.evaluates ? " --checkpoint DIR" : "");
+  config::LoadResult out;
+  out.refusals.push_back(config::file_diagnostic(
+      ErrorCode::kNotReadable, Error("is a model's folder, not the TOML file of a run", arguments.file, step)));
+  return out;
+}
+
 } // namespace
 
 config::LoadResult load_run(const TrainArguments& arguments, std::optional<int> world, plugin::FirstLoad first_load) {
+  if (is_model_folder(arguments.file)) return refuse_model_folder(arguments);
   const config::Purpose purpose = arguments.evaluates ? config::Purpose::evaluate : config::Purpose::train;
   config::LoadResult out = with_split(config::load(arguments.file, arguments.overrides, world, purpose, first_load));
   if (!out.run || arguments.checkpoint.empty()) return out;

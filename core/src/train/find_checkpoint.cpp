@@ -45,7 +45,7 @@ fs::path begins_with(const fs::path& run) {
 }
 
 /// `hint`: which paths may be named.
-fs::path folder_of_checkpoints(const fs::path& run, const char* hint) {
+fs::path folder_of_checkpoints(const fs::path& run, const std::string& hint) {
   if (run.empty()) throw CheckpointError(ErrorCode::kMissing, "the name of a checkpoint or run is empty", {}, hint);
   std::error_code unknown;
   const fs::file_status status = fs::status(run, unknown);
@@ -60,7 +60,7 @@ fs::path folder_of_checkpoints(const fs::path& run, const char* hint) {
 }
 
 /// Also if there are none.
-RunCheckpoints search_checkpoints(const fs::path& named, const char* hint) {
+RunCheckpoints search_checkpoints(const fs::path& named, const std::string& hint) {
   const bool is_step = checkpoint::step_of(named.filename().string()).has_value();
   if (is_folder(named) && is_step && !is_checkpoint(named))
     throw CheckpointError(ErrorCode::kNotReadable,
@@ -76,12 +76,12 @@ RunCheckpoints search_checkpoints(const fs::path& named, const char* hint) {
 }
 
 /// `hint`: which paths may be named; `more`: a next step beside that of every run.
-[[noreturn]] void refuse_none(const fs::path& folder, const fs::path& named, const char* hint,
+[[noreturn]] void refuse_none(const fs::path& folder, const fs::path& named, const std::string& hint,
                               const std::string& more) {
-  throw CheckpointError(
-      ErrorCode::kNotFound, text("no complete checkpoint in {}", folder), {},
-      folder == named ? hint
-                      : "a run saves one at its end, when it is stopped, and every checkpoint.every steps" + more);
+  std::string next = "a run saves one at its end, when it is stopped, and every checkpoint.every steps" + more;
+  if (!is_folder(named)) next = text("train it with: triax train {}; ", named) + next;
+  throw CheckpointError(ErrorCode::kNotFound, text("no complete checkpoint in {}", folder), {},
+                        folder == named ? hint : next);
 }
 
 } // namespace
@@ -93,14 +93,14 @@ RunCheckpoints find_checkpoints(const fs::path& run) {
   return out;
 }
 
-fs::path find_checkpoint(const fs::path& path) {
+fs::path find_checkpoint(const fs::path& path, const std::string& others) {
   fs::path named = without_slash(path);
   if (is_folder(named) && is_checkpoint(named)) return named;
-  const RunCheckpoints all = search_checkpoints(named, kNameCheckpoint);
+  const std::string hint = kNameCheckpoint + others;
+  const RunCheckpoints all = search_checkpoints(named, hint);
   if (!all.found.empty()) return all.found.back().folder;
   const fs::path from = begins_with(named);
-  refuse_none(all.folder, named, kNameCheckpoint,
-              from.empty() ? "" : text("; name {} for the weights that it begins with", from));
+  refuse_none(all.folder, named, hint, from.empty() ? "" : text("; name {} for the weights that it begins with", from));
 }
 
 } // namespace triax::train

@@ -36,6 +36,7 @@ struct RunCheckpoints {
 RunCheckpoints find_checkpoints(const std::filesystem::path& run);
 
 /// `path`: a checkpoint, or what find_checkpoints() takes, for the newest checkpoint. Does not read the manifest.
-std::filesystem::path find_checkpoint(const std::filesystem::path& path);
+/// `others`: what else the caller accepts, for the next step of an error (", or ...").
+std::filesystem::path find_checkpoint(const std::filesystem::path& path, const std::string& others = {});
 
 } // namespace triax::train
