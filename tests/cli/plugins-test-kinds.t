@@ -16,7 +16,7 @@ A scheduler, and an optimizer with its own loops, without a fault:
   [  PASSED  ] 7 checks
   $ triax plugins test "$BUILD/tests/conformance/plugins/optim-planted.so" > out.txt; echo $?; times < out.txt | grep 'PASSED\|FAILED'
   0
-  [  PASSED  ] 21 checks
+  [  PASSED  ] 26 checks
   $ triax plugins test "$BUILD/tests/conformance/plugins/sched-planted.so" --list
   Supports.RefusesWithReasonsAndKeys [S1]
   Supports.AnswersAreEqual [S2]
