@@ -263,3 +263,8 @@ Every fault of an optimizer is found:
   status 1
   [  FAILED  ] Update.OfPartsEqualsTheWhole [O4]
   [  FAILED  ] Update.RepeatsHaveEqualBits [O6]
+  $ fault optim-planted optimizer.fault=per_rank 'Ranks.*'
+  per_rank
+  status 1
+  [  FAILED  ] Ranks.EqualOneRank [O20]
+  [  FAILED  ] Ranks.HaveEqualBits [O21]
