@@ -46,6 +46,8 @@ Ranks that post different collectives. None of them waits for another one:
   order_by_rank
   status 1
   [  FAILED  ] Ranks.PostTheSameCollectives [O23]
+  $ grep -o 'call 0 of a step.*' out.txt | head -1
+  call 0 of a step on a communicator is all_gather of 1 f64 over tensor on rank 1, but all_gather of 1 f64 over data on rank 0 of its tensor group
   $ fault empty_parts 'Ranks.PostTheSameCollectives'
   empty_parts
   status 1

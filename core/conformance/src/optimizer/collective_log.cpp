@@ -22,6 +22,10 @@ std::string to_text(const std::vector<Posted>& posts) {
   return out.empty() ? "nothing" : out;
 }
 
+std::string call_text(const std::vector<Posted>& posts, std::size_t at) {
+  return at < posts.size() ? post_text(posts[at]) : "nothing";
+}
+
 std::vector<Posted> seen_by_group(const std::vector<Posted>& posts, std::string_view group) {
   std::vector<Posted> out = posts;
   for (Posted& post : out)
@@ -34,7 +38,7 @@ void CollectiveLog::add(Posted post) {
   const std::size_t at = count_++;
   if (at < posts_.size() && posts_[at] == post) return;
   throw Error(text("call {} of a step on a communicator is {}, but {} in its dry run", at, post_text(post),
-                   at < posts_.size() ? post_text(posts_[at]) : "there is none"));
+                   call_text(posts_, at)));
 }
 
 void CollectiveLog::end_step() {

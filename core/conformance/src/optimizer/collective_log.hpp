@@ -20,6 +20,8 @@ struct Posted {
 };
 /// "all_gather of 4 f64 over data, all_reduce of 8 f32 (sum) over tensor", or "nothing".
 std::string to_text(const std::vector<Posted>& posts);
+/// "all_gather of 4 f64 over data", or "nothing" if there are fewer.
+std::string call_text(const std::vector<Posted>& posts, std::size_t at);
 /// All posts, but of other groups only that they are there: what the ranks of one group must have in common.
 std::vector<Posted> seen_by_group(const std::vector<Posted>& posts, std::string_view group);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stepped_ranks.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -89,9 +90,11 @@ std::vector<std::string> post_differences(const RankDivision& division, const Po
       const int first = layout.group(rank, axes).ranks.front();
       const std::vector<Posted>&wanted = posts[static_cast<std::size_t>(first)],
             &got = posts[static_cast<std::size_t>(rank)];
-      if (seen_by_group(got, name) == seen_by_group(wanted, name)) continue;
-      out.push_back(text("{}: step() posts {} on rank {}, but {} on rank {} of its {} group", to_text(division),
-                         to_text(got), rank, to_text(wanted), first, name));
+      const std::vector<Posted> seen = seen_by_group(got, name), seen_by_first = seen_by_group(wanted, name);
+      if (seen == seen_by_first) continue;
+      const auto at = static_cast<std::size_t>(std::ranges::mismatch(seen, seen_by_first).in1 - seen.begin());
+      out.push_back(text("{}: call {} of a step on a communicator is {} on rank {}, but {} on rank {} of its {} group",
+                         to_text(division), at, call_text(got, at), rank, call_text(wanted, at), first, name));
       break; // the next groups differ in the same calls
     }
   return out;
