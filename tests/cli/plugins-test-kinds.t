@@ -16,7 +16,7 @@ A scheduler, and an optimizer with its own loops, without a fault:
   [  PASSED  ] 7 checks
   $ triax plugins test "$BUILD/tests/conformance/plugins/optim-planted.so" > out.txt; echo $?; times < out.txt | grep 'PASSED\|FAILED'
   0
-  [  PASSED  ] 21 checks
+  [  PASSED  ] 26 checks
   $ triax plugins test "$BUILD/tests/conformance/plugins/sched-planted.so" --list
   Supports.RefusesWithReasonsAndKeys [S1]
   Supports.AnswersAreEqual [S2]
@@ -263,3 +263,8 @@ Every fault of an optimizer is found:
   status 1
   [  FAILED  ] Update.OfPartsEqualsTheWhole [O4]
   [  FAILED  ] Update.RepeatsHaveEqualBits [O6]
+  $ fault optim-planted optimizer.fault=per_rank 'Ranks.*'
+  per_rank
+  status 1
+  [  FAILED  ] Ranks.EqualOneRank [O20]
+  [  FAILED  ] Ranks.HaveEqualBits [O21]

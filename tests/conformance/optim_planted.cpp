@@ -24,13 +24,13 @@ constexpr triax_option kOptions[] = {
                   "none|no_keys|same_names|many_names|traits_by_call|any_device|not_ready|early_scalars|reads_in_plan|"
                   "ignores_skip|counts_skips|ignores_clip|ignores_lr|decays_all|truncates|writes_beside|allocates|"
                   "hidden_state|part_index|calls|"
-                  "bad_load|scratch_end|scratch_kept|scratch_sizes|scales_gradient|per_object|hang_extension",
+                  "bad_load|scratch_end|scratch_kept|scratch_sizes|scales_gradient|per_object|per_rank|hang_extension",
                   "what is wrong with this optimizer"),
 };
 
 class PlantedOptimizer final : public Optimizer, public SavedState {
  public:
-  explicit PlantedOptimizer(const PluginContext& context) : fault_(context.options.text("fault")) {
+  explicit PlantedOptimizer(const PluginContext& context) : fault_(context.options.text("fault")), rank_(context.rank) {
     static std::atomic<int> objects = 0;
     number_ = objects++;
   }
@@ -97,6 +97,7 @@ class PlantedOptimizer final : public Optimizer, public SavedState {
       if (has("part_index") && i == 0) g *= 2;
       if (has("calls")) g *= calls_;
       if (has("per_object")) g *= 1 + number_;
+      if (has("per_rank")) g *= 1 + rank_;
       if (has("scratch_kept") && args.scratch.front() != std::byte{0}) g = 0;
       u[i] = static_cast<T>(is_first ? g / 2 : kMomentum * static_cast<double>(u[i]) + g);
       p[i] = static_cast<T>(static_cast<double>(p[i]) - lr * static_cast<double>(u[i]));
@@ -117,6 +118,7 @@ class PlantedOptimizer final : public Optimizer, public SavedState {
   }
 
   const std::string fault_;
+  const int rank_;
   int calls_ = 0, updates_ = 0, number_ = 0;
   mutable int asked_ = 0; // calls of traits()
   std::unique_ptr<int> kept_;

@@ -32,11 +32,14 @@ RequestedSuite optimizer_suite(const SuiteRequest& request, Refusals& refusals) 
   subject.name = choice.name;
   subject.saves_state = ask_saved_state(request, refusals);
   if (!refusals.empty()) return {};
-  subject.optimizer = [library = choice.library, options = choice.options] {
-    return create_for_suite<Optimizer>(*library, options);
+  subject.options = choice.options;
+  subject.optimizer = [library = choice.library](const PluginContext& context) {
+    return create_for_suite<Optimizer>(*library, context);
   };
   for (const char* const name : {"kernels-reference", "kernels-cpu"})
     subject.kernels.push_back(kernels_of_suite(name, request.folders));
+  subject.ranks.backend = backend_of_suite("comm-local", request.folders);
+  subject.ranks.timeout_s = request.timeout_s;
   subject.allocations = conformance::allocations;
   return {subject.name + " with kernels-reference and kernels-cpu", conformance::optimizer_checks(subject)};
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "named_tensors.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "triax/text.hpp"
 
@@ -18,7 +21,7 @@ std::string element_text(const TensorBytes& tensor, std::size_t i) {
   return out;
 }
 
-std::string difference(const std::string& name, const TensorBytes& has, const TensorBytes& wanted) {
+std::string tensor_difference(const std::string& name, const TensorBytes& has, const TensorBytes& wanted) {
   const std::size_t width = bytes_of(wanted.dtype), elements = wanted.bytes.size() / width;
   if (has.dtype != wanted.dtype || has.bytes.size() != wanted.bytes.size())
     return text("{} has {} elements of {}, must have {} of {}", name, has.bytes.size() / bytes_of(has.dtype),
@@ -40,7 +43,7 @@ std::string difference(const Tensors& got, const Tensors& expected) {
   for (const auto& [name, wanted] : expected) {
     const auto found = got.find(name);
     if (found == got.end()) return text("{} is missing", name);
-    if (std::string differs = difference(name, found->second, wanted); !differs.empty()) return differs;
+    if (std::string differs = tensor_difference(name, found->second, wanted); !differs.empty()) return differs;
   }
   for (const auto& [name, more] : got)
     if (!expected.contains(name)) return text("{} must not exist", name);
@@ -54,6 +57,33 @@ std::vector<double> values_of(const TensorView& view) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(view.as<T>()[i]);
   });
   return out;
+}
+
+double epsilon_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return std::numeric_limits<double>::epsilon();
+    case DType::f16:
+      return 0x1p-10;
+    case DType::bf16:
+      return 0x1p-7;
+    default:
+      return std::numeric_limits<float>::epsilon();
+  }
+}
+
+double magnitude_of(std::span<const double> values) {
+  double out = 0;
+  for (const double value : values) out = std::max(out, std::abs(value));
+  return out;
+}
+
+std::string difference(std::span<const double> got, std::span<const double> expected, double tolerance) {
+  if (got.size() != expected.size()) return text("{} elements, must be {}", got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (!(std::abs(got[i] - expected[i]) <= tolerance)) // NaN differs
+      return text("element {} is {}, must be {} up to {}", i, got[i], expected[i], tolerance);
+  return {};
 }
 
 } // namespace triax::conformance

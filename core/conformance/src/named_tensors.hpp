@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -35,5 +36,12 @@ void set_elements(const TensorView& view, const Value& value) {
 }
 
 std::vector<double> values_of(const TensorView& view);
+
+/// Machine epsilon of the type.
+double epsilon_of(DType dtype);
+/// Largest magnitude; 0 for none.
+double magnitude_of(std::span<const double> values);
+/// Empty, or the first element that differs by more than the tolerance: "element 3 is 0.5, must be 0.25 up to 1e-06".
+std::string difference(std::span<const double> got, std::span<const double> expected, double tolerance);
 
 } // namespace triax::conformance

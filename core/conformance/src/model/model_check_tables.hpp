@@ -52,20 +52,12 @@ void recompute_cheaply(ModelRun& run, std::size_t at, int microbatch, Report& re
 /// Why checks of CheapRecompute are skipped; empty: they run.
 std::string unless_cheap(const ModelSubject& subject);
 
-/// Machine epsilon of the type.
-double epsilon_of(DType dtype);
-
 /// Fails with the first element that differs.
 inline void expect_equal(Report& report, const ModelShape& shape, std::string_view what, const Tensors& got,
                          const Tensors& expected) {
   const std::string differs = difference(got, expected);
   report.expect(differs.empty(), "{}: {}, {}", to_text(shape), what, differs);
 }
-
-/// Largest magnitude; 0 for none.
-double magnitude_of(std::span<const double> values);
-/// Empty, or the first element that differs by more than the tolerance: "element 3 is 0.5, must be 0.25 ± 1e-06".
-std::string difference(std::span<const double> got, std::span<const double> expected, double tolerance);
 
 /// Why checks with several tensor ranks are skipped: no communicator, or the model does not support them. Empty: they
 /// run.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The suite of models, and what its checks share.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "model_check_tables.hpp"
 
@@ -132,33 +130,6 @@ std::vector<ModelSubject> with_uneven_vocabularies(const ModelSubject& subject, 
     out.back().support.vocab = vocab;
   }
   return out;
-}
-
-double epsilon_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return std::numeric_limits<double>::epsilon();
-    case DType::f16:
-      return 0x1p-10;
-    case DType::bf16:
-      return 0x1p-7;
-    default:
-      return std::numeric_limits<float>::epsilon();
-  }
-}
-
-double magnitude_of(std::span<const double> values) {
-  double out = 0;
-  for (const double value : values) out = std::max(out, std::abs(value));
-  return out;
-}
-
-std::string difference(std::span<const double> got, std::span<const double> expected, double tolerance) {
-  if (got.size() != expected.size()) return text("{} elements, must be {}", got.size(), expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i)
-    if (!(std::abs(got[i] - expected[i]) <= tolerance)) // NaN differs
-      return text("element {} is {}, must be {} up to {}", i, got[i], expected[i], tolerance);
-  return {};
 }
 
 std::string tensor_rank_skip_reason(const ModelSubject& subject) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "dry_run_stepper.hpp"
 #include "optimizer_check_tables.hpp"
 #include "os/errno_text.hpp"
 
@@ -186,53 +187,12 @@ class InaccessibleMemory {
 
 constexpr std::size_t kMaxTensorBytes = std::size_t{1} << 20; // bytes, of the fixed parameters in every type
 
-/// Shards like those of a Stepper, with all data at one address. They refer to the Stepper.
-class ShardsAt {
- public:
-  ShardsAt(const Stepper& stepper, void* data) {
-    states_.reserve(stepper.shards().size());
-    for (const ParameterShard& of : stepper.shards()) {
-      const auto at = [&](const TensorView& view) {
-        return view.rank() == 0 ? TensorView() : TensorView(data, view.dtype(), view.shape());
-      };
-      states_.emplace_back();
-      for (const TensorView& state : of.state) states_.back().push_back(at(state));
-      ParameterShard shard = of;
-      shard.master = at(of.master);
-      shard.gradient = at(of.gradient);
-      shard.working = at(of.working);
-      shard.state = states_.back();
-      shards_.push_back(std::move(shard));
-    }
-  }
-  std::span<const ParameterShard> all() const { return shards_; }
-
- private:
-  std::vector<std::vector<TensorView>> states_;
-  std::vector<ParameterShard> shards_;
-};
-
-/// Dry run of a step on a device of this kind, with the data of shards at `data` and scalars that cannot be read.
-void dry_run_step(const OptimizerSubject& subject, Stepper& like, DeviceKind kind, void* data, void* inaccessible,
-                  DryRunKernels& kernels) {
-  const std::unique_ptr<Device> device = make_dry_run_device(kind);
-  const std::unique_ptr<Stream> stream = device->make_stream("dry run");
-  const ShardsAt shards(like, data);
-  const Object<Optimizer> optimizer = subject.optimizer();
-  optimizer->prepare(shards.all());
-  StepArgs arguments = like.arguments(*stream);
-  arguments.scalars = static_cast<const StepScalars*>(inaccessible);
-  arguments.scratch = {};
-  if (data) arguments.scratch = {static_cast<std::byte*>(data), optimizer->scratch_bytes(shards.all())};
-  optimizer->step(shards.all(), arguments, kernels);
-}
-
 void dry_run_calls_the_same(const OptimizerSubject& subject, Report& report) {
   const InaccessibleMemory memory(kMaxTensorBytes);
   for_types(subject, [&](const StepTypes& types) {
     Stepper stepper(subject, types);
     DryRunKernels dry_kernels(stepper.kernels());
-    dry_run_step(subject, stepper, DeviceKind::host, nullptr, memory.data(), dry_kernels);
+    DryRunStepper(stepper, {.scalars = memory.data()}).step(dry_kernels);
     stepper.step();
     for (std::size_t i = 0; i < KernelSet::kOps; ++i) {
       const Op op = static_cast<Op>(i);
@@ -245,13 +205,13 @@ void dry_run_calls_the_same(const OptimizerSubject& subject, Report& report) {
 
 void leaves_device_memory_to_kernels(const OptimizerSubject& subject, Report&) {
   const InaccessibleMemory memory(kMaxTensorBytes);
-  const Object<Optimizer> optimizer = subject.optimizer();
+  const Object<Optimizer> optimizer = make_optimizer(subject);
   for (const DeviceKind device : {DeviceKind::cuda, DeviceKind::sim})
     for (const DType master : accepted_types(subject)) {
       if (!optimizer->supports({master, device}).empty()) continue;
       Stepper stepper(subject, {master, {}});
       DryRunKernels dry_kernels(stepper.kernels());
-      dry_run_step(subject, stepper, device, memory.data(), memory.data(), dry_kernels);
+      DryRunStepper(stepper, {.device = device, .data = memory.data(), .scalars = memory.data()}).step(dry_kernels);
     }
 }
 

@@ -17,6 +17,7 @@ std::span<const OptimizerCheck> request_checks();
 std::span<const OptimizerCheck> update_checks();
 std::span<const OptimizerCheck> call_checks();
 std::span<const OptimizerCheck> state_checks();
+std::span<const OptimizerCheck> division_checks();
 
 /// The master types that the optimizer accepts on the host and a kernel set supports. Throws Error if there are none.
 std::vector<DType> accepted_types(const OptimizerSubject& subject);
@@ -24,6 +25,9 @@ std::vector<DType> accepted_types(const OptimizerSubject& subject);
 /// Runs `body` with each accepted master type, with no working weights, and with those in each narrower type that a
 /// kernel set supports.
 void for_types(const OptimizerSubject& subject, const std::function<void(const StepTypes&)>& body);
+
+/// Empty, or the first element of `working` that is not the rounded element of `master`.
+std::string rounding_difference(const TensorView& working, const TensorView& master);
 
 /// Fails with the first element that differs.
 inline void expect_equal(Report& report, const StepTypes& types, std::string_view what, const Tensors& got,

@@ -18,7 +18,7 @@ constexpr std::size_t kMaxStates = 64; // of an engine
 constexpr DType kEveryType[] = {DType::f32, DType::f64, DType::bf16, DType::f16, DType::i32, DType::i64, DType::u8};
 
 void refuses_requests_with_reasons(const OptimizerSubject& subject, Report& report) {
-  const Object<Optimizer> optimizer = subject.optimizer();
+  const Object<Optimizer> optimizer = make_optimizer(subject);
   int accepted = 0;
   for (const DeviceKind device : {DeviceKind::host, DeviceKind::cuda, DeviceKind::sim})
     for (const DType master : kEveryType) {
@@ -35,7 +35,7 @@ void refuses_requests_with_reasons(const OptimizerSubject& subject, Report& repo
 }
 
 void state_names_are_distinct(const OptimizerSubject& subject, Report& report) {
-  const Object<Optimizer> one = subject.optimizer(), other = subject.optimizer();
+  const Object<Optimizer> one = make_optimizer(subject), other = make_optimizer(subject);
   const OptimizerTraits first = one->traits();
   const std::vector<std::string>& names = first.state;
   for (const Object<Optimizer>* const of : {&one, &other}) {
@@ -98,7 +98,7 @@ std::span<const OptimizerCheck> request_checks() {
 }
 
 std::vector<DType> accepted_types(const OptimizerSubject& subject) {
-  const Object<Optimizer> optimizer = subject.optimizer();
+  const Object<Optimizer> optimizer = make_optimizer(subject);
   std::vector<DType> out;
   for (const DType master : kFloatingTypes)
     if (optimizer->supports({master, DeviceKind::host}).empty() && kernels_for(subject, {master, {}}))
@@ -118,7 +118,7 @@ void for_types(const OptimizerSubject& subject, const std::function<void(const S
 
 std::vector<Check> optimizer_checks(const OptimizerSubject& subject) {
   std::vector<Check> out;
-  for (const auto table : {request_checks(), update_checks(), call_checks(), state_checks()})
+  for (const auto table : {request_checks(), update_checks(), call_checks(), state_checks(), division_checks()})
     for (Check& check : bind_checks(table, subject)) out.push_back(std::move(check));
   return out;
 }

@@ -2,12 +2,9 @@
 #include "stepper.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
-#include "triax/parallel.hpp"
-#include "triax/random.hpp"
 #include "triax/rank_activity.hpp"
 #include "triax/saved_state.hpp"
 
@@ -15,27 +12,16 @@ namespace triax::conformance {
 
 namespace {
 
-struct FixedParameter {
-  const char* name;
-  std::int64_t rows, columns;
-  bool decay;
-  std::int64_t elements() const { return rows * columns; }
-};
-
-/// The last has as many elements as the first.
-constexpr FixedParameter kParameters[] = {
-    {"block 0/weight", 7, 13, true},   {"block 0/bias", 1, 13, false}, {"block 0/scale", 1, 1, false},
-    {"block 1/weight", 33, 127, true}, {"block 1/bias", 1, 91, false},
-};
-
 constexpr std::size_t kOperationScratch = 1 << 16; // more than any optimizer operation needs for these sizes
 
-/// In (-1, 1), of several magnitudes.
-double fixed_value(std::uint32_t site, std::size_t parameter, std::int64_t element) {
-  constexpr PhiloxKey kKey = philox_key(5, RandomPurpose::test);
-  const PhiloxBlock block =
-      philox_at(kKey, static_cast<std::uint64_t>(element), site, static_cast<std::uint32_t>(parameter));
-  return std::ldexp(2 * (static_cast<double>(block[0]) * 0x1p-32) - 1, -static_cast<int>(block[1] % 8));
+const Layout& one_rank() {
+  static const Layout layout = Layout::ptd(1, 1, 1);
+  return layout;
+}
+
+const Groups& no_groups() {
+  static const Groups groups;
+  return groups;
 }
 
 } // namespace
@@ -54,39 +40,35 @@ Object<KernelSet> kernels_for(const OptimizerSubject& subject, const StepTypes& 
   return {};
 }
 
-std::vector<Part> whole_parameters() {
-  std::vector<Part> out;
-  for (std::size_t i = 0; i < std::size(kParameters); ++i) out.push_back({i, 0, kParameters[i].elements()});
-  return out;
+Object<Optimizer> make_optimizer(const OptimizerSubject& subject, const Layout& layout, int rank) {
+  return subject.optimizer({subject.options, null_log(), layout, rank, 1});
 }
 
-std::vector<Part> parts_of_shard(int index, int count) {
-  std::vector<Part> out;
-  for (std::size_t i = 0; i < std::size(kParameters); ++i) {
-    const std::int64_t elements = kParameters[i].elements();
-    const auto cut = [&](int at) {
-      return at == 0 ? 0 : at == count ? elements : std::min(elements, (elements * at / count) | 1);
-    };
-    if (cut(index) < cut(index + 1)) out.push_back({i, cut(index), cut(index + 1) - cut(index)});
-  }
-  return out;
+Object<Optimizer> make_optimizer(const OptimizerSubject& subject) {
+  return make_optimizer(subject, one_rank(), 0);
 }
 
 Stepper::Stepper(const OptimizerSubject& subject, const StepTypes& types, const std::vector<Part>& parts)
+    : Stepper(subject, types, parts, SteppedRank{.layout = one_rank()}) {}
+
+Stepper::Stepper(const OptimizerSubject& subject, const StepTypes& types, const std::vector<Part>& parts,
+                 const SteppedRank& rank)
     : subject_(subject),
       types_(types),
       parts_(parts),
-      device_(make_host_device()),
-      stream_(device_->make_stream("steps")),
+      rank_(rank),
+      own_device_(rank.device ? nullptr : make_host_device()),
+      device_(rank.device ? *rank.device : *own_device_),
+      stream_(device_.make_stream("steps")),
       kernels_(kernels_for(subject, types)),
-      optimizer_(subject.optimizer()),
+      optimizer_(another_optimizer()),
       state_names_(optimizer_->traits().state),
       scalars_(std::make_unique<StepScalars>()),
       operation_scratch_(std::make_unique<GuardedMemory>(kOperationScratch)) {
   TRIAX_REQUIRE(kernels_ != nullptr, "no kernel set supports {}", to_text(types));
-  kernels_->start(*device_);
+  kernels_->start(device_);
   states_.reserve(parts.size()); // shards refer to its elements
-  for (const Part& part : parts) add_shard(part, state_names_);
+  for (const Part& part : parts_) add_shard(part, state_names_);
   optimizer_->prepare(shards_);
   scratch_ = std::make_unique<GuardedMemory>(optimizer_->scratch_bytes(shards_));
 }
@@ -98,19 +80,22 @@ TensorView Stepper::tensor(const std::string& name, DType dtype, std::int64_t el
 }
 
 void Stepper::add_shard(const Part& part, const std::vector<std::string>& state) {
-  const FixedParameter& of = kParameters[part.parameter];
-  specs_.push_back(std::make_unique<ParamSpec>(replicated(of.name, {of.rows, of.columns}, {}, of.decay)));
   const auto make = [&](const std::string& name, DType dtype) {
-    return tensor(text("{}, {}", of.name, name), dtype, part.elements);
+    return tensor(text("{}, {}", part.spec.name, name), dtype, part.elements);
   };
-  ParameterShard shard{.name = of.name,
-                       .spec = specs_.back().get(),
+  ParameterShard shard{.name = part.spec.name,
+                       .spec = &part.spec,
                        .first = part.first,
                        .master = make("master", types_.master),
                        .gradient = make("gradient", types_.master),
                        .working = types_.working ? make("working", *types_.working) : TensorView{},
-                       .state = {}};
-  const auto weight = [&](std::int64_t i) { return fixed_value(1, part.parameter, part.first + i); };
+                       .state = {},
+                       .group = part.group,
+                       .members = part.members,
+                       .owned_first = part.owned_first,
+                       .owned_elements = part.owned_elements,
+                       .sharded = part.sharded};
+  const auto weight = [&](std::int64_t i) { return fixed_value(1, part.parameter, part.global(i)); };
   set_elements(shard.master, weight);
   if (types_.working) set_elements(shard.working, weight);
   std::vector<TensorView> tensors;
@@ -124,7 +109,7 @@ void Stepper::put_gradients(double factor) {
   const auto step = static_cast<std::uint32_t>(scalars_->step);
   for (std::size_t i = 0; i < shards_.size(); ++i)
     set_elements(shards_[i].gradient, [&](std::int64_t element) {
-      return factor * fixed_value(100 + step, parts_[i].parameter, parts_[i].first + element);
+      return factor * fixed_value(100 + step, parts_[i].parameter, parts_[i].global(element));
     });
 }
 
@@ -150,17 +135,18 @@ void Stepper::begin_step(const StepInput& input) {
   if (input.nan_gradient) fill_gradients(std::numeric_limits<double>::quiet_NaN());
 }
 
-StepArgs Stepper::arguments(Stream& stream) {
+StepArgs Stepper::arguments(Stream& stream, const Groups& groups) const {
   return {.scalars = scalars_.get(),
           .weight_decay = weight_decay_,
-          .groups = groups_,
+          .groups = groups,
           .scratch = {scratch_->data(), scratch_->bytes()},
           .op = {stream, {operation_scratch_->data(), operation_scratch_->bytes()}}};
 }
 
 void Stepper::call(std::span<const ParameterShard> shards) {
   Optimizer& stepped = *optimizer_;
-  call_plugin("step", typeid(stepped), [&] { stepped.step(shards, arguments(*stream_), *kernels_); });
+  const StepArgs given = arguments(*stream_, rank_.groups ? *rank_.groups : no_groups());
+  call_plugin("step", typeid(stepped), [&] { stepped.step(shards, given, *kernels_); });
 }
 
 void Stepper::step(const StepInput& input) {
@@ -175,7 +161,7 @@ void Stepper::steps(int count, const StepInput& input) {
 void Stepper::replace_optimizer() {
   SavedState* const before = find_extension<SavedState>(*optimizer_);
   const std::string saved = before ? before->save() : std::string();
-  optimizer_ = subject_.optimizer();
+  optimizer_ = another_optimizer();
   optimizer_->prepare(shards_);
   if (!before) return;
   SavedState* const after = find_extension<SavedState>(*optimizer_);
@@ -183,19 +169,28 @@ void Stepper::replace_optimizer() {
   after->load(saved);
 }
 
-void Stepper::add_tensors(Tensors& whole, std::size_t shard) const {
-  const Part& part = parts_[shard];
-  const FixedParameter& of = kParameters[part.parameter];
+std::vector<std::pair<std::string, TensorView>> Stepper::views_of(std::size_t shard) const {
+  std::vector<std::pair<std::string, TensorView>> out;
   const auto add = [&](const std::string& name, const TensorView& view) {
-    TensorBytes& tensor = whole[text("{}, {}", of.name, name)];
-    const std::size_t width = bytes_of(view.dtype());
-    tensor.dtype = view.dtype();
-    tensor.bytes.resize(static_cast<std::size_t>(of.elements()) * width);
-    std::memcpy(tensor.bytes.data() + static_cast<std::size_t>(part.first) * width, view.data(), view.bytes());
+    out.emplace_back(text("{}, {}", shards_[shard].name, name), view);
   };
   add("master", shards_[shard].master);
   if (types_.working) add("working", shards_[shard].working);
   for (std::size_t i = 0; i < state_names_.size(); ++i) add(state_names_[i], states_[shard][i]);
+  return out;
+}
+
+void Stepper::add_tensors(Tensors& whole, std::size_t shard) const {
+  const Part& part = parts_[shard];
+  for (const auto& [name, view] : views_of(shard)) {
+    TensorBytes& tensor = whole[name];
+    const std::size_t width = bytes_of(view.dtype());
+    tensor.dtype = view.dtype();
+    tensor.bytes.resize(static_cast<std::size_t>(part.spec.global.elements()) * width);
+    for (std::int64_t i = 0; i < part.elements; ++i)
+      std::memcpy(tensor.bytes.data() + static_cast<std::size_t>(part.global(i)) * width,
+                  view.as<std::byte>() + static_cast<std::size_t>(i) * width, width);
+  }
 }
 
 void Stepper::add_to(Tensors& whole) const {

@@ -2,8 +2,9 @@
 // An optimizer with the tensors that the engine keeps for it, on the host. The tensors are named, so that steps of
 // whole parameters and of parts can be compared.
 //
-// Threads: one. Ownership: a Stepper owns all its memory, its optimizer and its kernel set. Blocking: as step() does.
-// Errors: those of the plugins.
+// Threads: one; of several ranks, each has its own. Ownership: a Stepper owns all its memory, its optimizer and its
+// kernel set; it borrows the layout, device and communicators of a rank. Blocking: as step() does. Errors: those of the
+// plugins.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "fixed_parameters.hpp"
 #include "guarded_memory.hpp"
 #include "named_tensors.hpp"
 #include "triax/conformance/optimizer_checks.hpp"
@@ -29,17 +31,18 @@ std::string to_text(const StepTypes& types); // "f32 with working weights in bf1
 /// The first kernel set of the subject that supports the types; null if there is none.
 Object<KernelSet> kernels_for(const OptimizerSubject& subject, const StepTypes& types);
 
-/// A part of parameter number `parameter` of the fixed list.
-struct Part {
-  std::size_t parameter = 0;
-  std::int64_t first = 0, elements = 0;
+/// Creates an object of the optimizer under test. The layout must outlive it.
+Object<Optimizer> make_optimizer(const OptimizerSubject& subject, const Layout& layout, int rank);
+/// The same for one rank.
+Object<Optimizer> make_optimizer(const OptimizerSubject& subject);
+
+/// A rank of several, whose objects a Stepper borrows.
+struct SteppedRank {
+  const Layout& layout;
+  int rank = 0;
+  Device* device = nullptr;       // null: its own
+  const Groups* groups = nullptr; // null: none, for dry runs
 };
-/// All parameters, each as one part. The first three are of one stage, the others of another.
-std::vector<Part> whole_parameters();
-inline constexpr std::size_t kFirstStage = 3;
-/// The parts that shard `index` of `count` has: parameters are cut at odd elements, and a shard need not have a part
-/// of each.
-std::vector<Part> parts_of_shard(int index, int count);
 
 /// The input of a step.
 struct StepInput {
@@ -52,6 +55,8 @@ struct StepInput {
 class Stepper {
  public:
   Stepper(const OptimizerSubject& subject, const StepTypes& types, const std::vector<Part>& parts = whole_parameters());
+  Stepper(const OptimizerSubject& subject, const StepTypes& types, const std::vector<Part>& parts,
+          const SteppedRank& rank);
 
   /// Steps all shards, in one call.
   void step(const StepInput& input = {});
@@ -64,18 +69,23 @@ class Stepper {
   void replace_optimizer();
 
   std::span<const ParameterShard> shards() const { return shards_; }
+  std::span<const Part> parts() const { return parts_; }
   Optimizer& optimizer() { return *optimizer_; }
   KernelSet& kernels() { return *kernels_; }
-  Device& device() { return *device_; }
+  Device& device() { return device_; }
   Stream& stream() { return *stream_; }
   StepScalars& scalars() { return *scalars_; }
-  StepArgs arguments(Stream& stream);
+  /// A new object of the optimizer, as the Stepper's was created.
+  Object<Optimizer> another_optimizer() const { return make_optimizer(subject_, rank_.layout, rank_.rank); }
+  StepArgs arguments(Stream& stream, const Groups& groups) const;
   /// Master, working and state tensors, parts at their elements of the whole.
   Tensors tensors() const;
   /// Adds the tensors of another shard of the same parameters.
   void add_to(Tensors& whole) const;
   /// The tensors of one shard, by its number.
   Tensors tensors_of(std::size_t shard) const;
+  /// Their views, which have the elements of parts()[shard].
+  std::vector<std::pair<std::string, TensorView>> views_of(std::size_t shard) const;
   void fill_working(double value);
   void put_gradients(double factor);
   void fill_gradients(double value);
@@ -91,19 +101,19 @@ class Stepper {
 
   const OptimizerSubject& subject_;
   const StepTypes types_;
-  const std::vector<Part> parts_;
-  std::unique_ptr<Device> device_;
+  const std::vector<Part> parts_; // shards refer to their specs
+  const SteppedRank rank_;
+  const std::unique_ptr<Device> own_device_;
+  Device& device_;
   std::unique_ptr<Stream> stream_;
   Object<KernelSet> kernels_;
   Object<Optimizer> optimizer_;
   std::vector<std::string> state_names_;
-  std::vector<std::unique_ptr<ParamSpec>> specs_;
   std::vector<std::pair<std::string, std::unique_ptr<GuardedMemory>>> memory_;
   std::vector<std::vector<TensorView>> states_;
   std::vector<ParameterShard> shards_;
   std::unique_ptr<StepScalars> scalars_;
   std::unique_ptr<GuardedMemory> scratch_, operation_scratch_;
-  const Groups groups_;
   double weight_decay_ = 0;
 };
 

@@ -20,7 +20,7 @@ Tensors tensors_after(const OptimizerSubject& subject, const StepTypes& types, c
 }
 
 void parts_equal_the_whole(const OptimizerSubject& subject, Report& report) {
-  if (!subject.optimizer()->traits().elementwise) return;
+  if (!make_optimizer(subject)->traits().elementwise) return;
   for_types(subject, [&](const StepTypes& types) {
     const Tensors expected = tensors_after(subject, types);
     for (const int count : {2, 3, 5}) {
@@ -113,24 +113,6 @@ void decay_is_of_marked_parameters(const OptimizerSubject& subject, Report& repo
   });
 }
 
-/// The elements of `working` that are not the rounded elements of `master`.
-std::string rounding_difference(const TensorView& working, const TensorView& master) {
-  std::string out;
-  with_type_among<float, double, Bf16, F16>(master.dtype(), [&](auto of_master) {
-    with_type_among<float, double, Bf16, F16>(working.dtype(), [&](auto of_working) {
-      using Master = decltype(of_master);
-      using Working = decltype(of_working);
-      for (std::int64_t i = 0; i < master.elements() && out.empty(); ++i) {
-        const auto value = static_cast<double>(master.as<Master>()[i]);
-        const auto has = static_cast<double>(working.as<Working>()[i]);
-        const auto rounded = static_cast<double>(Working(value));
-        if (has != rounded) out = text("element {} is {}, must be {}, the rounded {}", i, has, rounded, value);
-      }
-    });
-  });
-  return out;
-}
-
 void working_weights_are_rounded(const OptimizerSubject& subject, Report& report) {
   for_types(subject, [&](const StepTypes& types) {
     if (!types.working) return;
@@ -158,6 +140,23 @@ constexpr OptimizerCheck kUpdateChecks[] = {
 };
 
 } // namespace
+
+std::string rounding_difference(const TensorView& working, const TensorView& master) {
+  std::string out;
+  with_type_among<float, double, Bf16, F16>(master.dtype(), [&](auto of_master) {
+    with_type_among<float, double, Bf16, F16>(working.dtype(), [&](auto of_working) {
+      using Master = decltype(of_master);
+      using Working = decltype(of_working);
+      for (std::int64_t i = 0; i < master.elements() && out.empty(); ++i) {
+        const auto value = static_cast<double>(master.as<Master>()[i]);
+        const auto has = static_cast<double>(working.as<Working>()[i]);
+        const auto rounded = static_cast<double>(Working(value));
+        if (has != rounded) out = text("element {} is {}, must be {}, the rounded {}", i, has, rounded, value);
+      }
+    });
+  });
+  return out;
+}
 
 std::span<const OptimizerCheck> update_checks() {
   return kUpdateChecks;
