@@ -36,8 +36,8 @@ Data ranks that shard the optimizer's state, and gradients that no schedule with
 Recomputation of one of two stages, and a list that has not one value for each stage:
 
   $ triax check base.toml --no-device --set parallel.pipeline=2 --set 'memory.recompute=["full", "none"]' --set 'memory.recompute_layers=[1, 2]' | grep -E ' recompute|^activations'
-    recompute             = ["full", "none"]     # --set
-    recompute_layers      = [1, 2]               # --set
+    recompute              = ["full", "none"]     # --set
+    recompute_layers       = [1, 2]               # --set
   activations of rank 1: 562 kB = 2 microbatches x (1 block x 133 kB + 1 head x 99.3 kB) + 81.9 kB of workspace + 2 x 8.19 kB of transfers
   $ triax check base.toml --no-device --set memory.recompute=full --set 'memory.recompute_layers=[1, 1]'
   --set: memory.recompute_layers lists values for 2 stages, but parallel.pipeline = 1 x parallel.chunks = 1 makes 1

@@ -318,9 +318,9 @@ With --json, an error has its code, its keys, and the file, line and column of t
 A run can come through a pipe:
 
   $ triax check /dev/stdin < <(cat base.toml) | grep -E 'layers  |runs/pipe"|ready'
-    dir                   = "{folder}/runs/pipe"  # default
-    layers                = 2                    # /dev/stdin:3:10
-    recompute_layers      = 1                    # default
+    dir                    = "{folder}/runs/pipe"  # default
+    layers                 = 2                    # /dev/stdin:3:10
+    recompute_layers       = 1                    # default
   /dev/stdin: ready to train
   $ triax simulate /dev/stdin --forward-ms 1 --input-ms 1 --weight-ms 1 --link-ms 0 < <(cat base.toml) > /dev/null
   $ triax train /dev/stdin --set train.steps=1 < <(cat base.toml) 2>&1 | grep -o 'triax train runs/pipe.*'

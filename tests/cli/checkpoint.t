@@ -95,10 +95,11 @@ One that was copied in part is named, and not used:
     optimizer-00000.safetensors  149,600
     weights-00001.safetensors     67,040
     optimizer-00001.safetensors  134,120
-    data.path                     = "{folder}/text"
-    data.paths                    = []
-    lr.warmup_steps               = 0
-    train.steps                   = 8
+    data.path                      = "{folder}/text"
+    data.paths                     = []
+    lr.warmup_steps                = 0
+    memory.offload_warmup_steps    = 40
+    train.steps                    = 8
   $ triax checkpoint show run.toml --json | python3 -c 'import json, sys
   > of = json.load(sys.stdin)
   > print(*of)

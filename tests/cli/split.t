@@ -6,8 +6,8 @@
 
   $ auto="--set model.layers=9 --set model.vocab=4000 --set parallel.pipeline=3 --set parallel.split=auto"
   $ triax check base.toml --no-device $auto | grep -E 'split|even'
-    split                 = [2, 7, 0]            # auto, --set
-    split_cluster         = ""                   # default
+    split                  = [2, 7, 0]            # auto, --set
+    split_cluster          = ""                   # default
   parallel.split = "auto" is [2, 7, 0]: the slowest stage takes 55.6 % more than the mean of all stages, and with an even split 103.6 % more (estimated by the cost model)
   uneven stages: the step is 12.4 % longer than with equal stages (mean bubble 55.5 % instead of 50.0 %; estimated from FLOPs, without transfers)
   $ triax check base.toml --no-device $auto --json | grep -A3 automatic_split

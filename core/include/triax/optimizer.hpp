@@ -151,7 +151,8 @@ class TRIAX_API Optimizer : public Extensible {
 // [O13] A step begins after the earlier items of its stream: on the host, own loops follow Stream::ready().
 // [O14] Between calls, the engine may overwrite gradients and scratch memory.
 // [O15] In the steady state, step() does not allocate.
-// [O16] Dry run: with views without data, step() reads no memory, and calls the operations that it calls with data.
+// [O16] Dry run: with views without data, step() reads no memory, and calls the operations that it calls with data. It
+//       posts the collectives of a step that is not skipped, in the same order.
 // [O17] If supports() accepts a device other than the host, step() does not access the memory of shards and scalars
 //       itself.
 //
@@ -161,3 +162,13 @@ class TRIAX_API Optimizer : public Extensible {
 //       them continues with equal bits.
 // [O19] SavedState::save() gives UTF-8 of at most 64 KiB, which depends on the steps only; load() of it, then save(),
 //       gives the same text. load() throws Error for a text that it cannot read.
+//
+// Ranks that divide parameters
+//
+// [O20] Ranks that have parts of a parameter, by ParamSpec::cuts or ParameterShard::group, update it as one rank that has
+//       all of it: with equal bits if traits().elementwise, and else up to the rounding of sums, which ranks add in
+//       another order.
+// [O21] Elements that several ranks have get equal bits on them.
+// [O22] ParameterShard::sharded changes no bit, if traits().may_be_sharded().
+// [O23] The ranks of a group post the same collectives, in the same order also with those of their other groups, even if
+//       they own no element. If traits().elementwise, they post none.
