@@ -165,10 +165,10 @@ class TRIAX_API Optimizer : public Extensible {
 //
 // Ranks that divide parameters
 //
-// [O20] Ranks that have parts of a parameter, by ParamSpec::cuts or ParameterShard::group, update it as one rank that has
-//       all of it: with equal bits if traits().elementwise, and else up to the rounding of sums, which ranks add in
+// [O20] Ranks that have parts of a parameter, by ParamSpec::cuts or ParameterShard::group, update it as one rank that
+//       has all of it: with equal bits if traits().elementwise, and else up to the rounding of sums, which ranks add in
 //       another order.
 // [O21] Elements that several ranks have get equal bits on them.
 // [O22] ParameterShard::sharded changes no bit, if traits().may_be_sharded().
-// [O23] The ranks of a group post the same collectives, in the same order also with those of their other groups, even if
-//       they own no element. If traits().elementwise, they post none.
+// [O23] The ranks of a group post the same collectives, in the same order also with those of their other groups, even
+//       if they own no element. If traits().elementwise, they post none.
