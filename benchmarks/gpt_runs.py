@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -96,14 +97,16 @@ def make_text(triax, work):
 
 
 def train_engine(triax, run, work, before=(), settings=None):
-    """Seconds of each measured step. `work` contains the corpus; `settings`: further keys of the run."""
+    """Seconds of each measured step. `work` contains the corpus; `settings`: further keys of the run. Keeps no files of
+    earlier runs: each has a checkpoint."""
     toml = work / "run.toml"
     keys = f"threads = {run.threads}" if run.kernels == "kernels-cpu" else ""
     toml.write_text(RUN_TOML.format(**dataclasses.asdict(run), batch=run.micro * run.microbatches, kernel_keys=keys,
                                     all_steps=run.steps + run.warmup))
     keys = {"run.dir": work / "run", **(settings or {})}
     flags = [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
-    finished([*before, triax, "train", toml, "--fresh", *flags], f"triax train with {run.kernels}")
+    shutil.rmtree(work / "run", ignore_errors=True)
+    finished([*before, triax, "train", toml, *flags], f"triax train with {run.kernels}")
     steps = [json.loads(line) for line in (work / "run/metrics.jsonl").read_text().splitlines()]
     return [step["step_ms"] / 1e3 for step in steps[run.warmup:]]
 

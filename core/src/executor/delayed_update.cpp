@@ -21,29 +21,16 @@ struct BlockBuffers {
 
 std::vector<StagedPiece> stage_all_in(BlockBuffers& buffers, Arena& host, const OffloadLayout& layout,
                                       const StagedTypes& types, std::span<const ParameterShard> shards) {
-  std::vector<StagedPiece> out;
-  out.reserve(layout.pieces().size());
-  for (const OffloadBlock& block : layout.blocks()) {
+  const auto begin_block = [&](std::size_t) {
     buffers.received.restart();
     buffers.rounded.restart();
-    for (std::size_t i = block.first; i < block.end; ++i) {
-      const OffloadedPiece& piece = layout.pieces()[i];
-      const ParameterShard& shard = shards[piece.parameter];
-      StagedPiece& of = out.emplace_back();
-      of.gradient = part_of_shard(shard.gradient, piece);
-      of.working = part_of_shard(shard.working, piece);
-      of.sent = host.tensor(types.sent, {piece.count});
-      of.updated = host.tensor(types.working, {piece.count});
-      of.received = types.rounds() ? buffers.received.tensor(types.master, {piece.count}) : of.sent;
-      of.rounded = types.rounds() ? buffers.rounded.tensor(types.sent, {piece.count}) : of.gradient;
-    }
-  }
-  return out;
-}
-
-ReusedBlock placed(Arena& arena, const ReusedBlock& counted) {
-  if (counted.peak() == 0) return {};
-  return ReusedBlock(arena.tensor(DType::u8, {static_cast<std::int64_t>(counted.peak())}).as<std::byte>());
+  };
+  return staged_pieces(layout, shards, begin_block, [&](StagedPiece& piece, std::int64_t count) {
+    piece.sent = host.tensor(types.sent, {count});
+    piece.updated = host.tensor(types.working, {count});
+    piece.received = types.rounds() ? buffers.received.tensor(types.master, {count}) : piece.sent;
+    piece.rounded = types.rounds() ? buffers.rounded.tensor(types.sent, {count}) : piece.gradient;
+  });
 }
 
 } // namespace
@@ -53,7 +40,8 @@ std::vector<StagedPiece> stage_all_pieces(const OffloadLayout& layout, const Sta
   Arena counts("counted");
   BlockBuffers counted;
   stage_all_in(counted, counts, layout, types, shards);
-  BlockBuffers out{placed(memory.hosted_staging, counted.received), placed(memory.offload, counted.rounded)};
+  BlockBuffers out{placed_block(memory.hosted_staging, counted.received),
+                   placed_block(memory.offload, counted.rounded)};
   return stage_all_in(out, memory.hosted_staging, layout, types, shards);
 }
 

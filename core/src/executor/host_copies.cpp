@@ -7,6 +7,31 @@
 
 namespace triax::executor {
 
+std::vector<StagedPiece> staged_pieces(const OffloadLayout& layout, std::span<const ParameterShard> shards,
+                                       const std::function<void(std::size_t block)>& begin_block,
+                                       const std::function<void(StagedPiece& piece, std::int64_t count)>& place) {
+  std::vector<StagedPiece> out;
+  out.reserve(layout.pieces().size());
+  for (std::size_t number = 0; number < layout.blocks().size(); ++number) {
+    begin_block(number);
+    const OffloadBlock& block = layout.blocks()[number];
+    for (std::size_t i = block.first; i < block.end; ++i) {
+      const OffloadedPiece& piece = layout.pieces()[i];
+      const ParameterShard& shard = shards[piece.parameter];
+      StagedPiece& of = out.emplace_back();
+      of.gradient = shard.gradient.slice(0, piece.first, piece.first + piece.count);
+      of.working = shard.working.slice(0, piece.first, piece.first + piece.count);
+      place(of, piece.count);
+    }
+  }
+  return out;
+}
+
+ReusedBlock placed_block(Arena& arena, const ReusedBlock& counted) {
+  if (counted.peak() == 0) return {};
+  return ReusedBlock(arena.tensor(DType::u8, {static_cast<std::int64_t>(counted.peak())}).as<std::byte>());
+}
+
 HostCopies::HostCopies(Device& device, Stream& compute, const HostKernels& host, std::span<const OffloadBlock> blocks,
                        std::vector<StagedPiece> pieces)
     : device_(device),

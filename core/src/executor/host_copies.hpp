@@ -10,10 +10,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "executor/memory.hpp"
 #include "executor/offload_layout.hpp"
 #include "triax/device.hpp"
 #include "triax/kernels.hpp"
@@ -47,10 +49,15 @@ struct StagedTypes {
   bool rounds() const { return sent != master; }
 };
 
-/// The elements of a parameter's shard that are in a piece.
-inline TensorView part_of_shard(const TensorView& view, const OffloadedPiece& piece) {
-  return view.slice(0, piece.first, piece.first + piece.count);
-}
+/// The pieces of all blocks, in the order of OffloadLayout::pieces(), with views of `shards`, which are by index in
+/// Parameters::all(). `begin_block` is called before the pieces of a block; `place` assigns the staging buffers of a
+/// piece of `count` elements.
+std::vector<StagedPiece> staged_pieces(const OffloadLayout& layout, std::span<const ParameterShard> shards,
+                                       const std::function<void(std::size_t block)>& begin_block,
+                                       const std::function<void(StagedPiece& piece, std::int64_t count)>& place);
+
+/// A reused block in the arena, as large as `counted` has needed.
+ReusedBlock placed_block(Arena& arena, const ReusedBlock& counted);
 
 class HostCopies {
  public:

@@ -17,31 +17,19 @@ struct StagingBuffers {
 
 std::vector<StagedPiece> stage_in(StagingBuffers& buffers, const OffloadLayout& layout, const StagedTypes& types,
                                   std::span<const ParameterShard> shards) {
-  std::vector<StagedPiece> out;
-  out.reserve(layout.pieces().size());
-  for (std::size_t number = 0; number < layout.blocks().size(); ++number) {
-    const OffloadBlock& block = layout.blocks()[number];
-    ReusedBlock &host = buffers.host[number % HostUpdate::kBuffers],
-                &device = buffers.device[number % HostUpdate::kBuffers];
-    host.restart();
-    device.restart();
-    for (std::size_t i = block.first; i < block.end; ++i) {
-      const OffloadedPiece& piece = layout.pieces()[i];
-      const ParameterShard& shard = shards[piece.parameter];
-      StagedPiece& of = out.emplace_back();
-      of.gradient = part_of_shard(shard.gradient, piece);
-      of.working = part_of_shard(shard.working, piece);
-      of.received = host.tensor(types.master, {piece.count});
-      of.updated = host.tensor(types.working, {piece.count});
-      of.sent = types.rounds() ? host.tensor(types.sent, {piece.count}) : of.received;
-      of.rounded = types.rounds() ? device.tensor(types.sent, {piece.count}) : of.gradient;
-    }
-  }
-  return out;
-}
-
-std::byte* base_of(Arena& arena, std::size_t bytes) {
-  return bytes == 0 ? nullptr : arena.tensor(DType::u8, {static_cast<std::int64_t>(bytes)}).as<std::byte>();
+  ReusedBlock *host = nullptr, *device = nullptr; // of the block
+  const auto begin_block = [&](std::size_t block) {
+    host = &buffers.host[block % HostUpdate::kBuffers];
+    device = &buffers.device[block % HostUpdate::kBuffers];
+    host->restart();
+    device->restart();
+  };
+  return staged_pieces(layout, shards, begin_block, [&](StagedPiece& piece, std::int64_t count) {
+    piece.received = host->tensor(types.master, {count});
+    piece.updated = host->tensor(types.working, {count});
+    piece.sent = types.rounds() ? host->tensor(types.sent, {count}) : piece.received;
+    piece.rounded = types.rounds() ? device->tensor(types.sent, {count}) : piece.gradient;
+  });
 }
 
 } // namespace
@@ -51,8 +39,8 @@ std::vector<StagedPiece> stage_pieces(const OffloadLayout& layout, const StagedT
   StagingBuffers counted, out;
   stage_in(counted, layout, types, shards);
   for (std::size_t i = 0; i < HostUpdate::kBuffers; ++i) {
-    out.host[i] = ReusedBlock(base_of(memory.hosted_staging, counted.host[i].peak()));
-    out.device[i] = ReusedBlock(base_of(memory.offload, counted.device[i].peak()));
+    out.host[i] = placed_block(memory.hosted_staging, counted.host[i]);
+    out.device[i] = placed_block(memory.offload, counted.device[i]);
   }
   return stage_in(out, layout, types, shards);
 }
