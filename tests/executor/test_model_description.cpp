@@ -28,12 +28,15 @@ class CountedModel final : public Model {
   int count() const override { return of.count(); }
   std::unique_ptr<Layer> layer(int index, const LayerContext& context) const override {
     created.push_back(index);
-    return of.layer(index, context);
+    SampleModel on_rank = of;
+    if (change && context.rank > 0) change(on_rank);
+    return std::make_unique<test::SampleLayer>(on_rank.specs.at(static_cast<std::size_t>(index)), of.notes);
   }
   std::span<const Tie> ties() const override { return of.ties(); }
   double flops_per_sample(std::int64_t vocab) const override { return of.flops_per_sample(vocab); }
 
   SampleModel of;
+  std::function<void(SampleModel&)> change; // what layers of all ranks but the first are like
   mutable std::vector<int> created;
 };
 
@@ -104,7 +107,7 @@ TEST_F(Described, StatesCreateTheirOwnLayersOnly) {
   EXPECT_THAT(model_.created, ElementsAre(0, 1, 2, 3));
   model_.created.clear();
   state(1, described);
-  EXPECT_THAT(model_.created, ElementsAre(2, 3));
+  EXPECT_THAT(model_.created, ElementsAre(2, 3, 0)); // layer 3 is tied to layer 0
   model_.created.clear();
   state(1, nullptr);
   EXPECT_THAT(model_.created, ElementsAre(0, 1, 2, 3));
@@ -118,6 +121,84 @@ TEST_F(Described, AnotherDescriptionIsRefused) {
   model_.of.specs[2].params.clear();
   EXPECT_THAT(error_of([&] { state(1, described); }), HasSubstr("layer 2: mid has other parameters"));
   EXPECT_EQ(error_of([&] { state(0, described); }), "no error"); // it has other layers
+}
+
+/// The error of the second of two pipeline ranks, whose description of a parameter of `layer` has one mistake.
+class TiesOfRanks : public Described {
+ protected:
+  std::string error_if(std::size_t layer, const std::function<void(ParamSpec&)>& change) {
+    model_.change = [layer, change](SampleModel& model) { change(model.specs[layer].params.front()); };
+    return error_of([&] { state(1, describe()); });
+  }
+};
+
+TEST_F(TiesOfRanks, EachPropertyIsTheSameOnBothRanks) {
+  const std::string ranks = " on pipeline 1, data 0, tensor 0";
+  EXPECT_EQ(error_if(0, [](ParamSpec&) {}), "no error");
+  EXPECT_EQ(error_if(0,
+                     [](ParamSpec& spec) {
+                       spec.global = spec.local = {6, 4};
+                     }),
+            "first/table is tied to table of layer 3, and ranks describe it differently: shape: [5, 4] on pipeline "
+            "0, data 0, tensor 0, but [6, 4]" +
+                ranks);
+  EXPECT_EQ(error_if(0, [](ParamSpec& spec) { spec.init.std = 2; }),
+            "first/table is tied to table of layer 3, and ranks describe it differently: initial values: normal "
+            "with std 1 on pipeline 0, data 0, tensor 0, but normal with std 2" +
+                ranks);
+  EXPECT_EQ(error_if(3, [](ParamSpec& spec) { spec.init.kind = Init::Kind::ones; }),
+            "last/table is tied to table of layer 0, and ranks describe it differently: initial values: normal "
+            "with std 1 on pipeline 0, data 0, tensor 0, but ones" +
+                ranks);
+  EXPECT_THAT(error_if(0, [](ParamSpec& spec) { spec.site = 2; }), HasSubstr("random site: 1 on"));
+  EXPECT_THAT(error_if(0, [](ParamSpec& spec) { spec.decay = true; }), HasSubstr("weight decay: no on"));
+  EXPECT_THAT(error_if(0, [](ParamSpec& spec) { spec.partial = {"tensor"}; }),
+              HasSubstr("partial gradients: no axis on pipeline 0, data 0, tensor 0, but tensor" + ranks));
+  EXPECT_THAT(error_if(0, [](ParamSpec& spec) { spec.local = {6, 4}; }), HasSubstr("stored shape: [5, 4] on"));
+  EXPECT_THAT(
+      error_if(3,
+               [](ParamSpec& spec) {
+                 spec.cuts = {{"tensor", 0, 0, 5}};
+               }),
+      HasSubstr("cuts: none on pipeline 0, data 0, tensor 0, but [0, 5) of dimension 0 over axis tensor" + ranks));
+  EXPECT_EQ(error_if(0, [](ParamSpec& spec) { spec.name = "tabel"; }),
+            "first/table is tied to table of layer 3, but pipeline 1, data 0, tensor 0 does not describe it");
+}
+
+TEST_F(TiesOfRanks, ParametersThatAreNotTiedAreNotCompared) {
+  EXPECT_EQ(error_if(1, [](ParamSpec& spec) { spec.init.std = 2; }), "no error"); // on rank 0 only
+  EXPECT_EQ(error_if(2, [](ParamSpec& spec) { spec.init.std = 2; }), "no error");
+}
+
+TEST_F(TiesOfRanks, TheListsOfTiesAreTheSame) {
+  const auto described = describe();
+  model_.of.tied = {};
+  EXPECT_EQ(error_of([&] { state(1, described); }),
+            "ties() differs between ranks: entry 1 is \"table\" of layer 0 and \"table\" of layer 3 on pipeline 0, "
+            "data 0, tensor 0, but nothing on pipeline 1, data 0, tensor 0");
+  model_.of.tied = {{0, "table", 2, "a"}};
+  EXPECT_THAT(error_of([&] { state(1, described); }),
+              HasSubstr("but \"table\" of layer 0 and \"a\" of layer 2 on pipeline 1"));
+}
+
+TEST_F(TiesOfRanks, TensorRanksDescribeTheSameWholeParameter) {
+  layout_ = Layout::ptd(2, 2, 1);
+  model_.of.specs[0].params.front().cuts = model_.of.specs[3].params.front().cuts = {{"tensor", 0, 0, 3}};
+  const auto error_with = [this](const std::function<void(ParamSpec&)>& change) {
+    model_.change = nullptr;
+    const auto first = describe();
+    model_.change = [change](SampleModel& model) {
+      change(model.specs[0].params.front());
+      change(model.specs[3].params.front());
+    };
+    const executor::ModelDescription second(model_, {layout_, 1, 2, 5}, executor::split_layers(model_, 2, {}),
+                                            training_.front().stage_map(), executor::MemoryTypes{}, kSharding);
+    return error_of([&] { first->check_ties(second); });
+  };
+  EXPECT_EQ(error_with([](ParamSpec& spec) { spec.cuts = {{"tensor", 0, 3, 5}}; }), "no error");
+  EXPECT_EQ(error_with([](ParamSpec& spec) { spec.init.std = 2; }),
+            "first/table is tied to table of layer 3, and ranks describe it differently: initial values: normal "
+            "with std 1 on pipeline 0, data 0, tensor 0, but normal with std 2 on pipeline 0, data 0, tensor 1");
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -310,6 +311,22 @@ TEST(Parameters, TiedOnesHaveTheSameCuts) {
   model.specs[3].params[0].cuts = {{"tensor", 0, 0, 5}};
   EXPECT_THAT(test::error_of([&] { SampleRank(model, 1, 1, "0F0 0B0"); }),
               HasSubstr("are tied, but are sharded differently"));
+}
+
+/// The rank of each side draws and updates the weights by its own description.
+TEST(Parameters, TiedOnesHaveTheSameValues) {
+  const auto error_if = [](const std::function<void(ParamSpec&)>& change) {
+    SampleModel model = sample_model();
+    model.tied = {{0, "table", 3, "table"}};
+    change(model.specs[3].params[0]);
+    return test::error_of([&] { SampleRank(model, 2, 1, "0F0 1F0 1B0 0B0"); });
+  };
+  const std::string both = "first/table and table of layer 3 (pipeline ranks 0 and 0) are tied, but";
+  EXPECT_EQ(error_if([](ParamSpec& spec) { spec.site = 50; }), "no error"); // the first is drawn
+  EXPECT_EQ(error_if([](ParamSpec& spec) { spec.init.std = 2; }), both + " have different initial values");
+  EXPECT_EQ(error_if([](ParamSpec& spec) { spec.init = {}; }), both + " have different initial values");
+  EXPECT_EQ(error_if([](ParamSpec& spec) { spec.decay = true; }), both + " weight decay applies to one of them only");
+  EXPECT_EQ(error_if([](ParamSpec& spec) { spec.global = {7, 4}; }), both + " are [5, 4] and [7, 4]");
 }
 
 } // namespace

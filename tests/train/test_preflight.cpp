@@ -110,6 +110,12 @@ TEST_F(PreflightTest, NamesTheModelWhoseDescriptionsContradictEachOther) {
   EXPECT_THAT(refused_if("\"two_losses\""), ElementsAre(named + "uneven makes \"loss\" twice" + next));
   EXPECT_THAT(refused_if("\"stash_changes\""),
               ElementsAre(named + "uneven: stash() lists other tensors at its second call" + next));
+  run_.keys["parallel.tensor"] = run_.keys["batch.micro"] = "2";
+  EXPECT_THAT(refused_if("\"ties_differ\""),
+              ElementsAre(named +
+                          "ties() differs between ranks: entry 1 is nothing on pipeline 0, data 0, tensor 0, but "
+                          "\"w\" of layer 0 and \"v\" of layer 0 on pipeline 0, data 0, tensor 1" +
+                          next));
 }
 
 TEST_F(PreflightTest, RefusesRowsOfMoreActionsThanAnyStepHas) {

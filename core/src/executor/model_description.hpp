@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "executor/model_parameters.hpp"
@@ -22,7 +23,7 @@ std::vector<std::unique_ptr<Layer>> make_layers(const Model& model, const LayerC
 
 class ModelDescription {
  public:
-  /// `split`: the layers of all stages.
+  /// `model`: the object of the first rank of the run. `split`: the layers of all stages.
   ModelDescription(const Model& model, const LayerContext& context, std::span<const StageLayers> split,
                    const schedule::StageMap& stage_map, const MemoryTypes& types, schedule::Sharding sharding);
 
@@ -30,8 +31,17 @@ class ModelDescription {
   const std::shared_ptr<const ModelParameters>& parameters() const { return parameters_; }
   /// Throws ModelError if layer `number` of a pipeline rank has other parameters than its description.
   void check_parameters(int number, const Layer& layer) const;
+  /// Throws ModelError if ranks describe ties differently: the rank of this description and that of `context`, which
+  /// has the stages of `pipeline_rank` and its own `model` and so can differ. Creates the layers that those of the rank
+  /// are tied to.
+  void check_ties(const Model& model, const LayerContext& context,
+                  std::span<const ModelParameters::NumberedLayer> layers, int pipeline_rank) const;
+  /// The same for the rank of another description, which may hold other parts.
+  void check_ties(const ModelDescription& other) const;
 
  private:
+  std::string rank_, first_rank_; // Layout::describe()
+  std::vector<Tie> ties_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::shared_ptr<const ModelParameters> parameters_;
 };

@@ -69,6 +69,18 @@ void check_spec(const ParamSpec& spec, const Layout& layout) {
   check_axes(spec, layout);
 }
 
+/// Two tied parameters: the rank of each draws and updates the weights by its own description.
+void check_same_values(const ModelParameters::ModelParameter& first, const ParamSpec& spec,
+                       const ModelParameters::NumberedLayer& of) {
+  const Init &a = first.spec->init, &b = spec.init;
+  const std::string both = text("{} and {} of layer {} (pipeline ranks {} and {}) are tied, but", first.name, spec.name,
+                                of.number, first.ranks.front(), of.rank);
+  require_of_model(first.spec->global == spec.global, "{} are {} and {}", both, first.spec->global, spec.global);
+  require_of_model(a.kind == b.kind && (a.kind != Init::Kind::normal || a.std == b.std),
+                   "{} have different initial values", both);
+  require_of_model(first.spec->decay == spec.decay, "{} weight decay applies to one of them only", both);
+}
+
 } // namespace
 
 TensorView without_padding(const TensorView& view, const ParamSpec& spec) {
@@ -135,6 +147,7 @@ ModelParameters::Accumulator ModelParameters::accumulator_of(const NumberedLayer
                    "{} and {} of layer {} are tied, but only one of their gradients is "
                    "partial",
                    shared.name, spec.name, numbered.number);
+  check_same_values(shared, spec, numbered);
   return {.parameter = index, .number = shared.ranks.size()};
 }
 

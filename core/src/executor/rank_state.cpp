@@ -61,6 +61,7 @@ std::shared_ptr<const ModelParameters> RankState::model_parameters(const RankReq
   if (!described_)
     return std::make_shared<ModelParameters>(stages_.layers(), rank_, layout_, request.model.ties(), request.types,
                                              request.sharding);
+  described_->check_ties(request.model, request.context, stages_.layers(), training_.rank());
   for (const std::unique_ptr<Stage>& stage : stages_.all())
     stage->for_each_layer([this](int number, const Layer& layer) { described_->check_parameters(number, layer); });
   return described_->parameters();

@@ -17,7 +17,10 @@ std::shared_ptr<const executor::ModelDescription> ModelDescriptions::of(int rank
   if (const auto found = by_tensor_rank_.find(tensor); found != by_tensor_rank_.end()) return found->second;
   const auto described = static_cast<std::int64_t>(by_tensor_rank_.size()) + 1;
   if (described * plugins.model().count() > kMaxDescribedLayers) by_tensor_rank_.clear();
-  return by_tensor_rank_[tensor] = describe_model(run, layout, rank, plugins, programs);
+  auto out = describe_model(run, layout, rank, plugins, programs);
+  if (!first_) first_ = out;
+  first_->check_ties(*out);
+  return by_tensor_rank_[tensor] = std::move(out);
 }
 
 } // namespace triax::train

@@ -2,7 +2,7 @@
 // The descriptions of a run's model, by tensor rank: dry runs of many pipeline ranks create its layers once.
 //
 // Threads: the rank's main thread. Ownership: shares the descriptions; run, layout and plugins must outlive them.
-// Errors: those of ModelDescription.
+// Errors: those of ModelDescription, and ModelError for ties that differ between tensor ranks.
 #pragma once
 
 #include <map>
@@ -20,6 +20,7 @@ class ModelDescriptions {
 
  private:
   std::map<int, std::shared_ptr<const executor::ModelDescription>> by_tensor_rank_;
+  std::shared_ptr<const executor::ModelDescription> first_;
 };
 
 } // namespace triax::train

@@ -12,7 +12,7 @@ using namespace triax;
 constexpr triax_option kOptions[] = {
     option_string("how", nullptr,
                   "size|count|evaluation|partial|none|no_layer|params_throws|ties_throws|nan_flops|"
-                  "two_losses|stash_changes|many_layers",
+                  "two_losses|stash_changes|many_layers|ties_differ",
                   "what differs on tensor rank 1, or is wrong")};
 
 class Uneven final : public Layer {
@@ -67,7 +67,9 @@ class Uneven final : public Layer {
 
 class UnevenModel final : public Model {
  public:
-  explicit UnevenModel(const PluginContext& context) : how_(context.options.text("how")) {}
+  explicit UnevenModel(const PluginContext& context) : how_(context.options.text("how")) {
+    if (how_ == "ties_differ" && context.rank == 1) ties_ = {{0, "w", 0, "v"}};
+  }
   ModelInfo info() const override { return {.blocks = 1, .first_block = 0, .sequence = 6}; }
   Refusals supports(const ModelRequest& request, const Layout&) const override {
     if (request.purpose == Purpose::generate)
@@ -85,7 +87,7 @@ class UnevenModel final : public Model {
   }
   std::span<const Tie> ties() const override {
     if (how_ == "ties_throws") throw std::runtime_error("no table of ties");
-    return {};
+    return ties_;
   }
   double flops_per_sample(std::int64_t) const override {
     return how_ == "nan_flops" ? std::numeric_limits<double>::quiet_NaN() : 0;
@@ -93,6 +95,7 @@ class UnevenModel final : public Model {
 
  private:
   const std::string how_;
+  std::vector<Tie> ties_;
 };
 
 } // namespace
