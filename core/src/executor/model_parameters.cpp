@@ -63,12 +63,6 @@ void check_axes(const ParamSpec& spec, const Layout& layout) {
   }
 }
 
-void check_spec(const ParamSpec& spec, const Layout& layout) {
-  check_distinct(spec);
-  for (const Cut& cut : spec.cuts) check_cut(spec, cut, layout);
-  check_axes(spec, layout);
-}
-
 /// Two tied parameters: the rank of each draws and updates the weights by its own description.
 void check_same_values(const ModelParameters::ModelParameter& first, const ParamSpec& spec,
                        const ModelParameters::NumberedLayer& of) {
@@ -82,6 +76,12 @@ void check_same_values(const ModelParameters::ModelParameter& first, const Param
 }
 
 } // namespace
+
+void check_spec(const ParamSpec& spec, const Layout& layout) {
+  check_distinct(spec);
+  for (const Cut& cut : spec.cuts) check_cut(spec, cut, layout);
+  check_axes(spec, layout);
+}
 
 TensorView without_padding(const TensorView& view, const ParamSpec& spec) {
   TensorView out = view;

@@ -140,6 +140,9 @@ class ModelParameters {
   std::vector<Reduction> reductions_;
 };
 
+/// Throws ModelError if a description contradicts itself or the layout.
+void check_spec(const ParamSpec& spec, const Layout& layout);
+
 /// The axes over which the gradients of a parameter are added, of those with more than one rank: those that divide
 /// samples or positions and do not cut the parameter, and ParamSpec::partial. In the order of the layout.
 std::vector<std::string> reduction_axes(const ParamSpec& spec, const Layout& layout);

@@ -24,6 +24,7 @@
 #include "train/memory_ranks.hpp"
 #include "train/model_descriptions.hpp"
 #include "train/parameter_count.hpp"
+#include "train/parameter_cuts.hpp"
 #include "train/rank_setup.hpp"
 #include "train/run_limits.hpp"
 #include "train/step_choices.hpp"
@@ -109,7 +110,9 @@ class Check {
   void count_parameters() {
     const plugin::CallScope call(run_.model.name, "layer()", {}, plugin::CallKind::slow_call);
     const Model& model = plugins_->model();
-    out_.parameters = parameter_count(model, layer_context(run_, model, layout_, 0));
+    const LayerContext context = layer_context(run_, model, layout_, 0);
+    out_.parameters = parameter_count(model, context);
+    check_cuts(model, context);
     call_plugin("flops_per_sample", typeid(model), [&] {
       const double flops = model.flops_per_sample(run_.vocab);
       if (!std::isfinite(flops) || flops < 0) throw Error(text("{} is not a number of operations", flops));

@@ -12,7 +12,7 @@ using namespace triax;
 constexpr triax_option kOptions[] = {
     option_string("how", nullptr,
                   "size|count|evaluation|partial|none|no_layer|params_throws|ties_throws|nan_flops|"
-                  "two_losses|stash_changes|many_layers|ties_differ",
+                  "two_losses|stash_changes|many_layers|ties_differ|cut_gap|cut_overlap",
                   "what differs on tensor rank 1, or is wrong")};
 
 class Uneven final : public Layer {
@@ -22,11 +22,17 @@ class Uneven final : public Layer {
         is_second_(context.tensor_rank() == 1),
         inputs_{{"tokens", {sequence, context.micro}, DType::i32}, {"targets", {sequence, context.micro}, DType::i32}},
         outputs_(how_ == "two_losses" ? 2 : 1, TensorSpec{"loss", {context.micro}, DType::f64}) {
-    if (how_ != "partial") return;
+    const bool is_cut = how_ == "cut_gap" || how_ == "cut_overlap";
+    if (how_ != "partial" && !is_cut) return;
     ParamSpec spec;
     spec.name = "w";
     spec.global = spec.local = {4};
-    if (!is_second_) spec.partial = {std::string(kTensorAxis)};
+    if (!is_second_ && !is_cut) spec.partial = {std::string(kTensorAxis)};
+    if (is_cut) {
+      const std::int64_t begin = !is_second_ ? 0 : how_ == "cut_gap" ? 3 : 1, end = is_second_ ? 4 : 2;
+      spec.cuts = {{std::string(kTensorAxis), 0, begin, end}};
+      spec.local = {end - begin};
+    }
     params_ = {spec};
   }
 
