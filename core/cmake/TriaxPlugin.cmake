@@ -5,13 +5,14 @@
 # beside the engine's plugins.
 
 # For plugins that compute on GPUs. Call it before their targets: it finds the toolkit, compiles .cu files for the GPUs
-# that Triax is built for (or for CMAKE_CUDA_ARCHITECTURES), and links one shared CUDA runtime.
+# that Triax is built for (or for CMAKE_CUDA_ARCHITECTURES, or CUDAARCHS of the environment), and links one shared CUDA
+# runtime.
 macro(triax_enable_cuda)
   find_package(CUDAToolkit REQUIRED)
   if(NOT CMAKE_CUDA_COMPILER AND CUDAToolkit_NVCC_EXECUTABLE)
     set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
   endif()
-  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
     set(CMAKE_CUDA_ARCHITECTURES 80 90)
   endif()
   enable_language(CUDA)

@@ -188,6 +188,7 @@ std::vector<Group> groups_of(const std::vector<train::RankPlan>& plans) {
   std::map<std::pair<std::string, std::vector<std::size_t>>, Group> alike;
   for (const train::RankPlan& plan : plans) {
     std::vector<std::size_t> bytes;
+    bytes.reserve(plan.memory.size());
     for (const train::MemoryRow& row : plan.memory) bytes.push_back(row.is_on_host ? 0 : row.bytes);
     alike[{layer_counts(plan.layers), bytes}].plans.push_back(&plan);
   }

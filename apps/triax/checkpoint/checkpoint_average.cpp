@@ -44,6 +44,7 @@ std::vector<std::filesystem::path> newest_of(const std::string& run, int count) 
 std::vector<std::filesystem::path> averaged(const AverageArguments& arguments) {
   if (arguments.last > 0) return newest_of(arguments.checkpoints.front(), arguments.last);
   std::vector<std::filesystem::path> out;
+  out.reserve(arguments.checkpoints.size());
   for (const std::string& named : arguments.checkpoints) out.push_back(train::find_checkpoint(named));
   return out;
 }

@@ -5,8 +5,8 @@
 
 namespace triax::app {
 
-void add_settings(CLI::App& verb, const std::string& flag, std::vector<config::Override>& settings,
-                  const std::string& doc, const std::string& table) {
+void add_settings(CLI::App& verb, const char* flag, std::vector<config::Override>& settings, const std::string& doc,
+                  const std::string& table) {
   const auto read = [flag, &settings](const std::vector<std::string>& written) {
     for (const std::string& setting : written) {
       const std::size_t equals = setting.find('=');

@@ -15,8 +15,9 @@ namespace triax::app {
 /// As `table` of add_settings(): the plugin's kind decides.
 inline constexpr const char* kAnyTable = "TABLE";
 
-/// Adds `--set table.KEY=VALUE`, or another flag of this form. Parsing the command line fills `settings`.
-void add_settings(CLI::App& verb, const std::string& flag, std::vector<config::Override>& settings,
-                  const std::string& doc, const std::string& table);
+/// Adds `--set table.KEY=VALUE`, or another flag of this form. Parsing the command line fills `settings`. `flag`: a
+/// literal.
+void add_settings(CLI::App& verb, const char* flag, std::vector<config::Override>& settings, const std::string& doc,
+                  const std::string& table);
 
 } // namespace triax::app

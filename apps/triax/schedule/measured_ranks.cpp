@@ -26,6 +26,7 @@ struct Shift {
 /// For each machine of a group: what the comparison added to its times.
 std::vector<Shift> shifts_of(const MeasuredGroup& group, const schedule::Comparison& comparison) {
   std::vector<Shift> out;
+  out.reserve(group.machines.size());
   for (const report::Machine& machine : group.machines) out.push_back({machine, 0});
   for (std::size_t at = 0; at < group.ranks.size(); ++at) {
     const std::vector<schedule::Span>& aligned = comparison.measured.rows[at];

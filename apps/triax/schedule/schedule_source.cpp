@@ -108,6 +108,7 @@ ScheduleSource source_from_flags(const ScheduleFlags& flags, const std::vector<O
   config::Diagnostics refusals;
   for (const Refusal& refusal : plugin::check_environment()) refusals.add({}, refusal);
   std::vector<plugin::SearchFolder> folders;
+  folders.reserve(flags.folders.size());
   for (const std::string& folder : flags.folders) folders.push_back({folder, "--path"});
   config::PluginFinder finder(plugin::search_folders(folders), refusals, plugin::FirstLoad::probed,
                               plugin::FolderChoice::flag);

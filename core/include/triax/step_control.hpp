@@ -18,7 +18,7 @@ constexpr void decide_step(StepScalars& now, double scaled_norm, bool finite, do
   constexpr float kMax = 3.402823466e+38f;
   const double scale = static_cast<double>(now.loss_scale);
   now.grad_norm = scaled_norm / scale;
-  if (!finite || scaled_norm - scaled_norm != 0) { // infinity or NaN
+  if (!finite || scaled_norm - scaled_norm != 0) { // infinity or NaN; NOLINT(misc-redundant-expression)
     now.skip = 1;
     now.good_steps = 0;
     if (now.hysteresis > 0) --now.hysteresis;

@@ -87,6 +87,7 @@ void KernelMeasurement::run(const std::function<void(const KernelResult&)>& repo
       operations.emplace_back(side, plan_.shapes, plan_.compute, plan_.names);
   for (std::size_t number = 0; number < operations.front().cases().size(); ++number) {
     std::vector<const KernelCase*> of_sides;
+    of_sides.reserve(sides_.size());
     for (std::size_t side = 0; side < sides_.size(); ++side)
       of_sides.push_back(&operations[std::min(side, operations.size() - 1)].cases()[number]);
     report(measure(of_sides));
@@ -108,6 +109,7 @@ KernelResult KernelMeasurement::measure(const std::vector<const KernelCase*>& of
   KernelResult out{of_sides.front()->name, call.flops * share_of_scores(call), call.bytes,
                    std::vector<KernelTimes>(sides_.size()), 0};
   std::vector<HostOutputs> outputs;
+  outputs.reserve(sides_.size());
   for (std::size_t side = 0; side < sides_.size(); ++side) outputs.push_back(check_case(sides_[side], *of_sides[side]));
   for (std::size_t side = 0; side < sides_.size(); ++side)
     out.sides[side].calls = calls_of_turn(sides_[side], *of_sides[side]);

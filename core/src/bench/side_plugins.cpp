@@ -49,6 +49,7 @@ const plugin::Library* find_library(const PluginRequest& request, plugin::FirstL
 
 Refusal unknown_option(const PluginRequest& request, const plugin::Library& library, const config::Override& setting) {
   std::vector<std::string> known;
+  known.reserve(library.options.size());
   for (const triax_option& option : library.options) known.push_back(text("{}.{}", request.table, option.name));
   const std::vector<std::string> near = plugin::nearest(setting.key, known);
   return make_refusal(ErrorCode::kUnknownKey, {setting.key}, "{} {}: {} has no such option", setting.flag, setting.key,

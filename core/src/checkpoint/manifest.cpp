@@ -45,6 +45,7 @@ class Value {
   std::vector<Value> list() const {
     if (!json_.is_array()) fail("is not a list");
     std::vector<Value> out;
+    out.reserve(json_.size());
     for (std::size_t i = 0; i < json_.size(); ++i) out.push_back({json_[i], from_, text("{}[{}]", path_, i)});
     return out;
   }
@@ -354,6 +355,7 @@ const Piece* find_overlap(const SavedTensor& tensor) {
   if (tensor.shape.rank() == 0) return nullptr;
   const int dim = most_divided(tensor);
   std::vector<const Piece*> by_row;
+  by_row.reserve(tensor.pieces.size());
   for (const Piece& piece : tensor.pieces) by_row.push_back(&piece);
   std::ranges::sort(by_row, {}, [dim](const Piece* piece) { return piece->begin[dim]; });
   for (std::size_t i = 0; i < by_row.size(); ++i)

@@ -122,6 +122,7 @@ class Reader {
       const std::string* name;
     };
     std::vector<Range> ranges;
+    ranges.reserve(header.entries.size());
     for (const TensorEntry& entry : header.entries) ranges.push_back({entry.begin, entry.bytes(), &entry.name});
     for (const ForeignTensor& other : header.others) ranges.push_back({other.begin, other.bytes, &other.name});
     std::ranges::sort(ranges, {}, [](const Range& range) { return std::pair(range.begin, range.bytes); });

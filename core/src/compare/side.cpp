@@ -130,6 +130,7 @@ std::vector<SideStep> Side::new_steps() {
   if (read.damaged_lines > 0) throw Error("has a line that is not the record of a step", file.string());
   records_read_ = read.end;
   std::vector<SideStep> out;
+  out.reserve(read.records.size());
   for (const report::StepRecord& of : read.records) out.push_back({of.step, of.loss, of.grad_norm, of.step_ms});
   return out;
 }

@@ -155,6 +155,7 @@ RankEnds time_reductions(const PostedRows& rows, const RankEnds& passes, const s
 
 std::vector<double> reductions_of(const PostedTimes& times) {
   std::vector<double> out;
+  out.reserve(times.stages.size());
   for (const PostedTimes::Stage& of : times.stages) out.push_back(of.reduce_s);
   return out;
 }

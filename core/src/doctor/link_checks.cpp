@@ -67,6 +67,7 @@ Check library_fault(const MissingLibrary& missing, const fs::path& file) {
 std::vector<Check> link_faults(const fs::path& file, const plugin::ElfFile& elf, const LinkerPaths& paths) {
   const Dependencies dependencies = trace_dependencies(file, paths);
   std::vector<Check> out;
+  out.reserve(dependencies.missing.size());
   for (const MissingLibrary& missing : dependencies.missing) out.push_back(library_fault(missing, file));
   std::vector<std::string> symbols = unresolved(file, dependencies);
   std::ranges::sort(symbols, {}, plugin::demangled); // the order in the file is the linker's

@@ -165,6 +165,7 @@ void OffloadedState::start(Device& device, Stream& compute) {
     return;
   }
   std::vector<std::span<std::byte>> buffers;
+  buffers.reserve(used_buffers_);
   for (std::size_t i = 0; i < used_buffers_; ++i)
     buffers.emplace_back(buffers_[i].as<std::byte>(), buffers_[i].bytes());
   if (!buffers.empty()) stream_.emplace(*storage_, layout_.blocks(), buffers);

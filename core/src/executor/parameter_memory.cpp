@@ -104,6 +104,7 @@ void Parameters::assign_sharded(LayerParameters& layer, std::size_t number, Rank
   bucket.weights = out.part;
   out.master = separate_working() ? master_tensor(memory, {bucket.part}) : out.part;
   std::vector<TensorView> states;
+  states.reserve(states_);
   for (std::size_t i = 0; i < states_; ++i) states.push_back(state_tensor(memory, {bucket.part}));
   for (const Accumulator& accumulator : layer.accumulators) {
     if (!is_stored(accumulator)) continue;

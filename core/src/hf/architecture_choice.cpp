@@ -40,6 +40,7 @@ bool is_of(const HfArchitecture& architecture, const ModelConfig& config) {
 /// The plugin that the user named does not have the architecture.
 [[noreturn]] void refuse_plugin(const ModelConfig& config, const MappedPlugin& plugin) {
   std::vector<std::string> known;
+  known.reserve(plugin.architectures.size());
   for (const HfArchitecture& each : plugin.architectures) known.push_back(each.name);
   throw Error(text("{} does not have {}", plugin.name, wanted_text(config)), config.file.string(),
               text("it has {}; leave out --model to search all model plugins", listed(known)));

@@ -93,8 +93,8 @@ Environment read_torchrun(const Variables& variables) {
   // Without it, the number of ranks on this machine is unknown, and at most all.
   const bool is_set = reader.has("LOCAL_WORLD_SIZE");
   out.local_world = is_set ? reader.number("LOCAL_WORLD_SIZE", kTorchrunHint) : out.world;
-  if (own && (out.launcher_process = reader.number("TRIAX_LAUNCHER", kOwnHint)) < 1)
-    throw reader.error("TRIAX_LAUNCHER = 0 is not a process", kOwnHint);
+  if (own) out.launcher_process = reader.number("TRIAX_LAUNCHER", kOwnHint);
+  if (own && out.launcher_process < 1) throw reader.error("TRIAX_LAUNCHER = 0 is not a process", kOwnHint);
   check_ranks(reader, out, {"RANK", "WORLD_SIZE", "LOCAL_RANK", is_set ? "LOCAL_WORLD_SIZE" : "WORLD_SIZE"},
               kTorchrunHint);
   out.server = {std::string(reader.need("MASTER_ADDR", kTorchrunHint)), reader.port("MASTER_PORT", kTorchrunHint)};

@@ -154,7 +154,7 @@ std::optional<report::StepRecord> JobResult::take(const control::WorkerMessage& 
 
 std::optional<report::StepRecord> JobResult::read(const control::WorkerMessage& sent) {
   if (sent.topic == kStep) {
-    const report::StepRecord record = read_step(sent.text);
+    report::StepRecord record = read_step(sent.text);
     last_step_ = record.step;
     has_step_ = true;
     return record;

@@ -22,7 +22,11 @@ void add_linear_ticks(ChartAxis& axis, const AxisRequest& request) {
   }
   const double first = std::ceil(axis.from / axis.tick_step - kRounding);
   const double last = std::floor(axis.to / axis.tick_step + kRounding);
-  for (double at = first; at <= last; ++at) axis.ticks.push_back(at == 0 ? 0 : at * axis.tick_step);
+  const auto count = static_cast<int>(last - first) + 1;
+  for (int i = 0; i < count; ++i) {
+    const double at = first + i;
+    axis.ticks.push_back(at == 0 ? 0 : at * axis.tick_step);
+  }
 }
 
 /// Powers of ten, and between them 2 and 5 times these if there are few: three decades can have only two powers within.
@@ -31,9 +35,10 @@ void add_log_ticks(ChartAxis& axis, const AxisRequest& request) {
   const double decades = std::max(1.0, std::ceil((last - first) / request.max_ticks));
   const double powers = std::floor(std::log10(axis.to)) - std::ceil(std::log10(axis.from)) + 1;
   const bool has_few = std::log10(axis.to / axis.from) <= 2.5 || powers < 3;
-  for (double decade = first; decade <= last; decade += decades)
+  const auto count = static_cast<int>((last - first) / decades) + 1;
+  for (int i = 0; i < count; ++i)
     for (const double digit : {1.0, 2.0, 5.0}) {
-      const double tick = digit * std::pow(10, decade);
+      const double tick = digit * std::pow(10, first + i * decades);
       const bool is_shown = (digit == 1 || has_few) && tick >= axis.from * (1 - kRounding);
       if (is_shown && tick <= axis.to * (1 + kRounding)) axis.ticks.push_back(tick);
     }

@@ -107,6 +107,7 @@ std::vector<PlanCosts::RankBounds> PlanCosts::bounds_of_ranks(const TrainingPlan
   const LayerKinds kinds{layers_.layers(plan.tensor, plan.micro, splits_positions(plan)), loads(plan, plan.recompute),
                          loads(plan, Recompute::none)};
   std::vector<StageLoads> stages;
+  stages.reserve(classes.stages.size());
   for (const StageClasses::Stage& stage : classes.stages)
     stages.push_back(loads_of_stage(stage, kinds, mapping.splits_backward, recompute_group(plan)));
   const std::vector<double>& tied_elements = layers_.tied_elements(plan.tensor);

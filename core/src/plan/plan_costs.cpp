@@ -214,6 +214,7 @@ PlanTime PlanCosts::simulated(const TrainingPlan& plan, const StageSums& sums) {
   const cost::PostedTimes all = posted_times(plan, sums);
   const cost::RowsOfShape rows = rows_of(plan);
   std::vector<double> reduce_s;
+  reduce_s.reserve(all.stages.size());
   for (const cost::PostedTimes::Stage& stage : all.stages) reduce_s.push_back(stage.reduce_s);
   Passes& passes = passes_of(plan, all);
   const cost::PostedEnds without_gathers = passes.sent.ends(rows, shape, reduce_s);

@@ -21,6 +21,7 @@ const triax_option& required_option(const Library& library, const std::string& k
   if (const triax_option* const found = find_option(library, key)) return *found;
   const char* const name = library.descriptor->name;
   std::vector<std::string> known;
+  known.reserve(library.options.size());
   for (const triax_option& row : library.options) known.emplace_back(row.name);
   const std::vector<std::string> near = nearest(key, known);
   throw Error(text("{} has no option \"{}\"{}", name, shortened(key),

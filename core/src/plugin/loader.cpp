@@ -3,6 +3,8 @@
 // others drop dlerror's text, and rtld_now, because a symbol missing at the first call would end the process.
 #include "plugin/loader.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/dll/shared_library.hpp>
@@ -120,11 +122,19 @@ class KeptStopSignals {
   std::array<struct sigaction, kSignals.size()> before_{};
 };
 
+/// Loads a library whose initializers may throw. glibc declares dlopen noexcept, so an exception that passes through a
+/// direct call can end the process, in Boost as well; after this one Boost only finds what is loaded, or fails again.
+void run_initializers(const fs::path& file) {
+  void* (*const volatile open)(const char*, int) = &dlopen; // volatile: the compiler must not see whose address it is
+  open(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 boost::dll::shared_library open_library(const fs::path& file, const ElfFile& elf) {
   const KeptStopSignals kept;
   const CallScope call(file.stem().native(), "its library initializer", file);
   try {
     using namespace boost::dll;
+    run_initializers(fs::absolute(file));
     return shared_library(fs::absolute(file), load_mode::rtld_now | load_mode::rtld_local);
   } catch (const boost::dll::fs::system_error& error) {
     throw load_error(dlerror_text(error.what(), file), elf, file);

@@ -14,6 +14,7 @@ namespace triax::train {
 
 inline std::vector<checkpoint::CorpusContent> content_of(const data::BlendedDataset& dataset) {
   std::vector<checkpoint::CorpusContent> out;
+  out.reserve(dataset.blend().corpora());
   for (std::size_t number = 0; number < dataset.blend().corpora(); ++number)
     out.push_back({dataset.corpus(number).tokens(), dataset.corpus(number).checksum()});
   return out;

@@ -196,6 +196,7 @@ std::vector<int> ranks_of_most_memory(const Programs& programs, std::span<const 
 std::vector<int> ranks_of_most_memory(const ProgramSlots& slots, const schedule::StageMap& stage_map,
                                       std::span<const executor::StageLayers> split, std::span<const int> kinds) {
   std::vector<RankNeeds> needs;
+  needs.reserve(slots.training.size());
   for (std::size_t rank = 0; rank < slots.training.size(); ++rank)
     needs.push_back(needs_of(slots, rank, stage_map, split, kinds));
   return uncovered(needs);

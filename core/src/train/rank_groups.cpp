@@ -74,6 +74,7 @@ std::string RankGroups::waiting_for(ActionId action) const {
 
 std::vector<CommStats> RankGroups::counted() const {
   std::vector<CommStats> out;
+  out.reserve(all_.size());
   for (const std::unique_ptr<Communicator>& communicator : all_) out.push_back(communicator->stats());
   return out;
 }

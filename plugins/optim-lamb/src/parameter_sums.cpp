@@ -52,7 +52,7 @@ void ParameterSums::add_over(const Level& level, std::span<const ParameterShard>
   TRIAX_REQUIRE(group, "optim-lamb: there is no communicator of {} for trust ratios", level.name);
   const std::span<double> sums = of(shards, args);
   double* const own = sums.empty() ? nullptr : sums.data() + sums.size();
-  double* const gathered = sums.empty() ? nullptr : own + count;
+  double* const gathered = own ? own + count : nullptr;
   std::int64_t at = 0;
   for (std::size_t i = 0; !sums.empty() && i < shards.size(); ++i) {
     if (!has(shards[i])) continue;

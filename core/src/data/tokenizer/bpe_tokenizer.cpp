@@ -80,6 +80,7 @@ class Bpe final : public Tokenizer {
   }
   std::vector<std::string> added_tokens() const override {
     std::vector<std::pair<std::int32_t, std::string>> by_id;
+    by_id.reserve(added_.size());
     for (const auto& [content, id] : added_) by_id.emplace_back(id, content);
     std::ranges::sort(by_id);
     std::vector<std::string> out;

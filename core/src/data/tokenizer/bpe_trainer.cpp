@@ -83,6 +83,7 @@ class Trainer {
   /// In the order of the symbols.
   void add_bytes() {
     std::vector<std::pair<char32_t, std::size_t>> order;
+    order.reserve(256);
     for (std::size_t byte = 0; byte < 256; ++byte) order.emplace_back(symbol_of(static_cast<std::uint8_t>(byte)), byte);
     std::ranges::sort(order);
     for (const auto& [symbol, byte] : order) {
