@@ -133,7 +133,7 @@ A run without data says what it needs:
 
   $ triax check odd.toml
   odd.toml: data.path is missing (token files to train on; data.paths: several)
-    prepare it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
+    set data.path to the prefix of token files; triax data prepare makes them
   [2]
 
 ## Export

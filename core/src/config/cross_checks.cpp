@@ -152,8 +152,7 @@ class Checker {
   void check_data_files() {
     const bool trains = purpose_ != Purpose::evaluate;
     if (trains && corpora_of(values_, kTraining).paths.empty() && !values_.at(kTraining.path).file.empty())
-      refuse(make_refusal(ErrorCode::kMissing, {"data.path"}, "data.path is empty")
-                 .with_hint("{}", data::how_to_prepare("data/mine")));
+      refuse(make_refusal(ErrorCode::kMissing, {"data.path"}, "data.path is empty").with_hint("{}", kSetDataPath));
     for (const CorporaKeys& keys : {kTraining, kValidation}) {
       if (!trains && keys.path == kTraining.path) continue;
       weights(keys);
