@@ -4,13 +4,13 @@
 #include <memory>
 #include <optional>
 
-#include "common/data_tokenizer.hpp"
-#include "common/imported_tokenizer.hpp"
 #include "data/text_tokenizer.hpp"
 #include "data/tokenizer/tokenizer_json.hpp"
 #include "data/tokenizer_choice.hpp"
 #include "hf/carried_files.hpp"
+#include "hf/imported_tokenizer.hpp"
 #include "hf/model_origin.hpp"
+#include "train/data_tokenizer.hpp"
 #include "triax/error.hpp"
 
 namespace triax::app {
@@ -31,7 +31,7 @@ bool has_tokenizer_files(const fs::path& folder) {
 /// Whether the folder's tokenizer gives these ids. One that Triax cannot read gives others: `ids` was read.
 bool gives_ids_of(const data::Tokenizer& ids, const fs::path& folder) {
   try {
-    const ImportedTokenizer found = read_imported_tokenizer(folder);
+    const hf::ImportedTokenizer found = hf::read_imported_tokenizer(folder);
     return found.tokenizer && found.tokenizer->digest() == ids.digest();
   } catch (const Error&) {
     return false;
@@ -45,7 +45,7 @@ ExportedTokenizer find_tokenizer(const checkpoint::TensorReader& from) {
   std::string why = "the checkpoint has none";
   std::optional<data::TextTokenizer> of_data;
   try {
-    const DataTokenizer found = find_data_tokenizer(from.manifest(), from.folder());
+    const train::DataTokenizer found = train::find_data_tokenizer(from.manifest(), from.folder());
     if (!found.corpus.empty()) of_data = data::open_text_tokenizer_of(found.corpus);
     if (!found.missing.empty()) why += text(", and {} does not exist", found.missing);
   } catch (const Error& error) {

@@ -12,7 +12,6 @@
 #include "checkpoint/checkpoint_verbs.hpp"
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
-#include "common/imported_tokenizer.hpp"
 #include "common/list_option.hpp"
 #include "common/printable_line.hpp"
 #include "common/refuse.hpp"
@@ -20,6 +19,7 @@
 #include "common/table.hpp"
 #include "common/verbs.hpp"
 #include "hf/carried_files.hpp"
+#include "hf/imported_tokenizer.hpp"
 #include "hf/model_import.hpp"
 #include "report/units.hpp"
 
@@ -47,7 +47,7 @@ hf::ImportRequest request_of(const ImportArguments& arguments) {
 std::string tokenizer_flags(const hf::ImportedModel& made, std::ostream& out) {
   try {
     const std::filesystem::path folder = made.output / hf::kCarriedFolder;
-    const ImportedTokenizer found = read_imported_tokenizer(folder);
+    const hf::ImportedTokenizer found = hf::read_imported_tokenizer(folder);
     if (!found.tokenizer) return {};
     if (!found.from.ends_with("vocab.json")) return "--tokenizer " + found.from;
     return text("--tokenizer gpt2 --vocab {} --merges {}", found.from, folder / "merges.txt");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/imported_tokenizer.hpp"
+#include "hf/imported_tokenizer.hpp"
 
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -10,7 +10,7 @@
 #include "hf/model_config.hpp"
 #include "triax/error.hpp"
 
-namespace triax::app {
+namespace triax::hf {
 
 namespace {
 
@@ -23,8 +23,8 @@ bool has_file(const fs::path& folder, const char* name) {
 
 /// config.json may have the type, the architecture, or both.
 bool is_gpt2(const fs::path& folder) {
-  if (!has_file(folder, hf::kConfigFile)) return false;
-  const hf::ModelConfig config = hf::read_model_config(folder);
+  if (!has_file(folder, kConfigFile)) return false;
+  const ModelConfig config = read_model_config(folder);
   return config.model_type == "gpt2" || config.architectures == std::vector<std::string>{"GPT2LMHeadModel"};
 }
 
@@ -39,7 +39,7 @@ ImportedTokenizer read_imported_tokenizer(const fs::path& folder) {
 }
 
 std::vector<std::int32_t> read_end_tokens(const fs::path& folder, std::int64_t vocab) {
-  const char* const name = has_file(folder, "generation_config.json") ? "generation_config.json" : hf::kConfigFile;
+  const char* const name = has_file(folder, "generation_config.json") ? "generation_config.json" : kConfigFile;
   if (!has_file(folder, name)) return {};
   const fs::path file = folder / name;
   const std::string restore = "restore it from the imported model";
@@ -60,4 +60,4 @@ std::vector<std::int32_t> read_end_tokens(const fs::path& folder, std::int64_t v
   return out;
 }
 
-} // namespace triax::app
+} // namespace triax::hf

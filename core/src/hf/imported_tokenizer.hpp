@@ -13,7 +13,7 @@
 
 #include "data/tokenizer/tokenizer.hpp"
 
-namespace triax::app {
+namespace triax::hf {
 
 struct ImportedTokenizer {
   std::unique_ptr<data::Tokenizer> tokenizer; // null: the folder has none that Triax reads
@@ -28,4 +28,4 @@ ImportedTokenizer read_imported_tokenizer(const std::filesystem::path& folder);
 /// model has none. Throws Error for an id that is not in the model's vocabulary of `vocab` tokens.
 std::vector<std::int32_t> read_end_tokens(const std::filesystem::path& folder, std::int64_t vocab);
 
-} // namespace triax::app
+} // namespace triax::hf
