@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "data/dataset.hpp"
+#include "data/tokenizer_choice.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/error.hpp"
 
@@ -56,6 +57,21 @@ TEST(TokenizerInfo, AMissingFileSaysHowToMakeIt) {
                                 " --tokenizer byte\n"
                                 "  or set model.vocab, for token files of another program");
   }
+}
+
+/// The byte tokenizer would give ids that the weights do not know.
+TEST(TokenizerInfo, ForACheckpointTheHintNamesItsTokenizer) {
+  const TempFolder folder;
+  const std::string command = "triax data prepare --input FILE... --output " + (folder / "d").string();
+  EXPECT_EQ(how_to_prepare(folder / "d", folder / "checkpoint"), "prepare it with: " + command + " --tokenizer NAME");
+  std::filesystem::create_directories(folder / "checkpoint/hf");
+  const std::string tokenizer = (folder / "checkpoint/hf/tokenizer.json").string();
+  write_file(tokenizer, "{}");
+  EXPECT_EQ(how_to_prepare(folder / "d", folder / "checkpoint"),
+            "prepare it with: " + command + " --tokenizer " + tokenizer);
+  write_file(folder / "d.bin", "");
+  EXPECT_EQ(how_to_prepare(folder / "d", folder / "checkpoint"),
+            "prepare the dataset again with its tokenizer: " + command + " --tokenizer " + tokenizer + " --force");
 }
 
 } // namespace

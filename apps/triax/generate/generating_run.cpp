@@ -8,6 +8,8 @@
 
 #include "common/resolved_split.hpp"
 #include "hf/imported_tokenizer.hpp"
+#include "hf/model_config.hpp"
+#include "os/path_names.hpp"
 #include "plugin/option_text.hpp"
 #include "train/data_tokenizer.hpp"
 #include "triax/error.hpp"
@@ -22,6 +24,15 @@ bool describes_generating(const std::string& key) {
   constexpr std::string_view kTables[] = {"model.", "kernels.", "plugins."};
   return std::ranges::any_of(kTables, [&](std::string_view table) { return key.starts_with(table); }) ||
          key == "train.precision" || key == "train.stall_timeout_s";
+}
+
+/// Only a model that was not imported may use the byte tokenizer.
+std::string naming_hint(const fs::path& model_folder) {
+  if (os::is_there(model_folder / "tokenizer.model"))
+    return "name the model's tokenizer.json: --tokenizer FILE. Triax does not read tokenizer.model: without another "
+           "file, use transformers to generate (triax export hf)";
+  if (os::is_there(model_folder / hf::kConfigFile)) return "name the model's tokenizer.json: --tokenizer FILE";
+  return "name it: --tokenizer byte, or the path of a tokenizer.json";
 }
 
 } // namespace
@@ -63,7 +74,7 @@ data::TextTokenizer tokenizer_of(const TokenizerSource& source, const data::Toke
   const std::string looked = of_data.missing.empty() ? std::string() : text(", and {} does not exist", of_data.missing);
   throw Error(text("no tokenizer found: {} has neither tokenizer.json nor GPT-2's vocab.json and merges.txt{}",
                    source.model_folder, looked),
-              {}, "name it: --tokenizer byte, or the path of a tokenizer.json");
+              {}, naming_hint(source.model_folder));
 }
 
 } // namespace triax::app

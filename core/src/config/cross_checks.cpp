@@ -209,8 +209,7 @@ class Checker {
       } catch (const Error& error) {
         if (i == 0 && derived) continue; // reported by model.vocab
         const std::string hint =
-            derived ? error.hint()
-                    : text("{}\n  or remove the file, because model.vocab is set", data::how_to_prepare(path));
+            derived ? error.hint() : text("{}\n  or remove the file, because model.vocab is set", how_to_prepare(path));
         refuse(make_refusal(ErrorCode::kNotReadable, {key}, "{}: {}: {}", key, error.where(), error.message())
                    .with_hint("{}", hint));
       }
@@ -282,6 +281,11 @@ class Checker {
  private:
   const Int* integer(const char* key) const { return values_.find<Int>(key); }
 
+  std::string how_to_prepare(const Path& prefix) const {
+    const Path* from = values_.find<Path>("checkpoint.from");
+    return data::how_to_prepare(prefix, from ? *from : Path());
+  }
+
   void no_effect(const char* key, const char* because, const std::string& with, const char* otherwise) {
     refuse(make_refusal(ErrorCode::kConflict, {key, because}, "{} has no effect with {}", key, with)
                .with_hint("leave it out, or {}", otherwise));
@@ -318,7 +322,7 @@ class Checker {
       const std::string permission = os::permission_hint(file);
       const bool with_ending = prefix.extension() == ".bin" || prefix.extension() == ".idx";
       const bool can_plan = purpose_ == Purpose::plan && !values_.has("model.vocab") && is_absent(prefix);
-      const std::string prepare = data::how_to_prepare(prefix) + (can_plan ? kPlanWithoutData : "");
+      const std::string prepare = how_to_prepare(prefix) + (can_plan ? kPlanWithoutData : "");
       return make_refusal(code_of_unreadable(file), {key}, "{}: {} {}", key, file, problem)
           .with_hint("{}", !permission.empty() ? permission
                            : with_ending       ? text("leave out {}: the key names all files of a corpus at once",
