@@ -186,13 +186,22 @@ TrainingState training_of(const Value& value) {
 
 Json json_of(const std::vector<CorpusContent>& corpora) {
   Json out = Json::array();
-  for (const CorpusContent& corpus : corpora) out.push_back({{"tokens", corpus.tokens}, {"xxh3_128", corpus.checksum}});
+  for (const CorpusContent& corpus : corpora) {
+    out.push_back({{"tokens", corpus.tokens}, {"xxh3_128", corpus.checksum}});
+    if (const std::optional<SavedTokenizer>& of = corpus.tokenizer)
+      out.back()["tokenizer"] = {{"kind", of->kind}, {"vocab", of->vocab}, {"digest", of->digest}};
+  }
   return out;
 }
 
 std::vector<CorpusContent> corpora_of(const Value& value) {
   std::vector<CorpusContent> out;
-  for (const Value& corpus : value.list()) out.push_back({corpus.at("tokens").whole(), corpus.at("xxh3_128").string()});
+  for (const Value& corpus : value.list()) {
+    out.push_back({corpus.at("tokens").whole(), corpus.at("xxh3_128").string(), {}});
+    if (!corpus.has("tokenizer")) continue;
+    const Value of = corpus.at("tokenizer");
+    out.back().tokenizer = {of.at("kind").string(), of.at("vocab").whole(), of.at("digest").string()};
+  }
   return out;
 }
 

@@ -20,6 +20,7 @@
 #include "config/text_file.hpp"
 #include "data/dataset.hpp"
 #include "data/tokenizer_choice.hpp"
+#include "data/tokenizer_difference.hpp"
 #include "os/folder_access.hpp"
 #include "os/input_file.hpp"
 #include "plugin/loader.hpp"
@@ -201,10 +202,8 @@ class Checker {
         const data::TokenizerInfo info = data::read_tokenizer_info(path);
         if (!first) first = info;
         if (info.vocab == first->vocab && info.digest == first->digest) continue;
-        refuse(make_refusal(ErrorCode::kConflict, {key},
-                            "{}: {} and {} have different tokenizers: {} of {} ids ({}), and {} of {} ids ({})", key,
-                            path, all.front().second, shortened(info.kind), info.vocab, shortened(info.digest),
-                            shortened(first->kind), first->vocab, shortened(first->digest))
+        refuse(make_refusal(ErrorCode::kConflict, {key}, "{}: {}", key,
+                            data::different_tokenizers(path, info, all.front().second, *first))
                    .with_hint("prepare all of a run's corpora with one tokenizer"));
       } catch (const Error& error) {
         if (i == 0 && derived) continue; // reported by model.vocab

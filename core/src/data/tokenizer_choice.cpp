@@ -128,6 +128,16 @@ bool names_tokenizer(const std::filesystem::path& prefix) {
   }
 }
 
+std::optional<TokenizerInfo> find_tokenizer_info(const std::filesystem::path& prefix) {
+  std::error_code unreadable;
+  if (!std::filesystem::exists(beside(prefix, ".json"), unreadable)) return std::nullopt;
+  try {
+    return read_tokenizer_info(prefix);
+  } catch (const Error&) { // reported where the tokenizer is needed
+    return std::nullopt;
+  }
+}
+
 TokenizerInfo read_tokenizer_info(const std::filesystem::path& prefix) {
   const std::filesystem::path file = beside(prefix, ".json");
   const std::string hint = how_to_prepare(prefix) +
