@@ -31,7 +31,7 @@ Manifest manifest() {
   out.config = {{"model.hidden", "32"}};
   out.content = all.take();
   out.mean_of = {"step-00000100"};
-  out.data = {{{1200, "aa"}, {3400, "bb"}}, {{50, "cc"}}};
+  out.data = {{{1200, "aa", SavedTokenizer{"bpe", 300, "dd"}}, {3400, "bb"}}, {{50, "cc"}}};
   return out;
 }
 

@@ -72,7 +72,7 @@ An empty file lacks everything:
   run.toml: train.steps is missing (optimizer steps)
     add it below [train]
   run.toml: data.path is missing (token files to train on; data.paths: several)
-    prepare it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
+    set data.path to the prefix of token files; triax data prepare makes them
   [2]
 
 ## Encodings

@@ -42,7 +42,7 @@ Other models split text by other patterns, which are not in these files:
   $ cp -r $reference/llama-scaled other; chmod -R u+w other; mv model/vocab.json model/merges.txt other
   $ import other --prompt "the ab"
   no tokenizer found: {folder}/other has neither tokenizer.json nor GPT-2's vocab.json and merges.txt
-    name it: --tokenizer byte, or the path of a tokenizer.json
+    name the model's tokenizer.json: --tokenizer FILE
   [2]
   $ cp $reference/byte_pairs.json model/tokenizer.json
 

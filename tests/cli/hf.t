@@ -97,7 +97,7 @@ With data, it trains and is evaluated as it is. Its vocabulary may be larger tha
   odd2: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
   odd2.toml: a run that begins with it
   No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
-  next: triax train odd2.toml
+  next: {build}/bin/triax train odd2.toml
   $ triax checkpoint diff odd odd2
   first   odd
   second  odd2
@@ -133,7 +133,7 @@ A run without data says what it needs:
 
   $ triax check odd.toml
   odd.toml: data.path is missing (token files to train on; data.paths: several)
-    prepare it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
+    set data.path to the prefix of token files; triax data prepare makes them
   [2]
 
 ## Export
@@ -311,9 +311,9 @@ The output of an import says how to prepare data with it, or why Triax cannot us
   $ triax import hf model --output with-known --run with-known.toml
   with-known: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
   with-known.toml: a run that begins with it
-  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer with-known/hf/tokenizer.json, and PREFIX as data.path
+  Before it trains, it needs data: {build}/bin/triax data prepare --input TEXT --output PREFIX --tokenizer with-known/hf/tokenizer.json --append-eod, and PREFIX as data.path
   $ triax import hf model --output with-name --run with-name.toml --data not-there/text | tail -n +3
-  Before it trains, it needs data: triax data prepare --input TEXT --output not-there/text --tokenizer with-name/hf/tokenizer.json
+  Before it trains, it needs data: {build}/bin/triax data prepare --input TEXT --output not-there/text --tokenizer with-name/hf/tokenizer.json --append-eod
   $ python3 - << 'END'
   > import json
   > model = json.load(open("model/tokenizer.json"))["model"]
@@ -324,13 +324,13 @@ The output of an import says how to prepare data with it, or why Triax cannot us
   $ triax import hf model --output with-vocab --run with-vocab.toml
   with-vocab: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
   with-vocab.toml: a run that begins with it
-  Before it trains, it needs data: triax data prepare --input TEXT --output PREFIX --tokenizer gpt2 --vocab with-vocab/hf/vocab.json --merges with-vocab/hf/merges.txt, and PREFIX as data.path
+  Before it trains, it needs data: {build}/bin/triax data prepare --input TEXT --output PREFIX --tokenizer gpt2 --vocab with-vocab/hf/vocab.json --merges with-vocab/hf/merges.txt --append-eod, and PREFIX as data.path
   $ rm model/vocab.json
   $ triax import hf model --output without --run without.toml --data text
   without: GPT2LMHeadModel as model-gpt, 7,056 parameters in 28 tensors, 30.7 kB
   without.toml: a run that begins with it
   No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
-  next: triax train without.toml
+  next: {build}/bin/triax train without.toml
 
 An export has the tokenizer of the imported model, unless the training data have another. Token files without a
 tokenizer may have any:

@@ -64,7 +64,7 @@ To be trained, it needs all of them:
   {source}/examples/gpt3-175b.toml:34:10: kernels.plugin "kernels-fused" cannot be used: {folder}/kernels-fused.so: is not a shared library (no ELF header)
     a plugin is the shared library that triax_add_plugin() builds
   run.toml: data.path is missing (token files to train on; data.paths: several)
-    prepare it with: triax data prepare --input FILE... --output data/mine --tokenizer byte
+    set data.path to the prefix of token files; triax data prepare makes them
   [2]
 
 A misspelled plugin is an error, not a plugin of another machine:

@@ -76,6 +76,32 @@ TEST(CrossChecks, DataThatIsNotThereIsRefusedWithTheWayToMakeIt) {
                           "  prepare it with: triax data prepare --input FILE... --output nothing --tokenizer byte"));
 }
 
+/// The text of another tokenizer would mean nothing to the weights.
+TEST(CrossChecks, DataForACheckpointIsPreparedWithItsTokenizer) {
+  Workspace space;
+  space.tables["data"] = "path = \"nothing\"\n";
+  space.tables["checkpoint"] = "from = \"imported\"\nload = \"weights\"\n";
+  const std::string command = "  prepare it with: triax data prepare --input FILE... --output nothing --tokenizer ";
+  EXPECT_THAT(texts(space.load()), ElementsAre(testing::EndsWith(command + "NAME")));
+  space.write("imported/hf/tokenizer.json", "{}");
+  EXPECT_THAT(texts(space.load()), ElementsAre(testing::EndsWith(command + "imported/hf/tokenizer.json")));
+}
+
+/// Whatever files have the name of an example.
+TEST(CrossChecks, ThatNoDataIsNamedHasOneNextStep) {
+  Workspace space;
+  const std::filesystem::path before = std::filesystem::current_path();
+  space.write("data/mine.bin", "");
+  std::filesystem::current_path(space.path(""));
+  for (const char* key : {"", "path = \"\"\n"}) {
+    space.tables["data"] = key;
+    EXPECT_THAT(texts(space.load()),
+                ElementsAre(testing::EndsWith(
+                    "\n  set data.path to the prefix of token files; triax data prepare makes them")));
+  }
+  std::filesystem::current_path(before);
+}
+
 TEST(CrossChecks, NamesTheTypeOfADataFileThatIsNotRegular) {
   Workspace space;
   const auto refused = [&space] { return texts(space.load({}, {{"model.vocab", "257"}})); };

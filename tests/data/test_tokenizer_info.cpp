@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "data/dataset.hpp"
+#include "data/tokenizer/tokenizer_json.hpp"
+#include "data/tokenizer_choice.hpp"
+#include "data/tokenizer_difference.hpp"
 #include "support/temp_folder.hpp"
 #include "triax/error.hpp"
 
@@ -56,6 +59,48 @@ TEST(TokenizerInfo, AMissingFileSaysHowToMakeIt) {
                                 " --tokenizer byte\n"
                                 "  or set model.vocab, for token files of another program");
   }
+}
+
+/// The byte tokenizer would give ids that the weights do not know.
+TEST(TokenizerInfo, ForACheckpointTheHintNamesItsTokenizer) {
+  const TempFolder folder;
+  const std::string command = "triax data prepare --input FILE... --output " + (folder / "d").string();
+  EXPECT_EQ(how_to_prepare(folder / "d", folder / "checkpoint"), "prepare it with: " + command + " --tokenizer NAME");
+  std::filesystem::create_directories(folder / "checkpoint/hf");
+  const std::string tokenizer = (folder / "checkpoint/hf/tokenizer.json").string();
+  write_file(tokenizer, "{}");
+  EXPECT_EQ(how_to_prepare(folder / "d", folder / "checkpoint"),
+            "prepare it with: " + command + " --tokenizer " + tokenizer);
+  write_file(folder / "d.bin", "");
+  EXPECT_EQ(how_to_prepare(folder / "d", folder / "checkpoint"),
+            "prepare the dataset again with its tokenizer: " + command + " --tokenizer " + tokenizer + " --force");
+}
+
+/// What is wrong with a file is reported where the tokenizer is needed.
+TEST(TokenizerInfo, IsFoundIfTheFileDescribesATokenizer) {
+  const TempFolder folder;
+  EXPECT_FALSE(find_tokenizer_info(folder / "d"));
+  for (const char* content : {"{}", "{", R"({"tokenizer": "byte"})"}) {
+    write_file(folder / "d.json", content);
+    EXPECT_FALSE(find_tokenizer_info(folder / "d")) << content;
+  }
+  write_file(folder / "d.json", R"({"tokenizer": "bpe", "vocab": 300, "digest": "12"})");
+  ASSERT_TRUE(find_tokenizer_info(folder / "d"));
+  EXPECT_EQ(find_tokenizer_info(folder / "d")->digest, "12");
+}
+
+TEST(TokenizerInfo, TokenizersWithTheSameIdsAreEqual) {
+  const TokenizerInfo bytes = info_of(*make_byte_tokenizer()), one{"bpe", 300, "1"}, other{"bpe", 300, "2"};
+  EXPECT_TRUE(gives_same_ids(one, TokenizerInfo{"bpe", 300, "1"}));
+  EXPECT_FALSE(gives_same_ids(one, other));
+  EXPECT_FALSE(gives_same_ids(bytes, one));
+  EXPECT_FALSE(gives_same_ids(one, bytes));
+  const TokenizerInfo json = info_of(*parse_tokenizer_json(exported_json(*make_byte_tokenizer()), "file"));
+  EXPECT_NE(json.digest, bytes.digest);
+  EXPECT_TRUE(gives_same_ids(bytes, json)) << "an exported model has this file";
+  EXPECT_TRUE(gives_same_ids(json, bytes));
+  EXPECT_EQ(different_tokenizers("here", bytes, "there", other),
+            "here and there have different tokenizers: byte of 257 ids (byte), and bpe of 300 ids (2)");
 }
 
 } // namespace

@@ -6,10 +6,12 @@
 #include <string_view>
 #include <utility>
 
-#include "common/data_tokenizer.hpp"
-#include "common/imported_tokenizer.hpp"
 #include "common/resolved_split.hpp"
+#include "hf/imported_tokenizer.hpp"
+#include "hf/model_config.hpp"
+#include "os/path_names.hpp"
 #include "plugin/option_text.hpp"
+#include "train/data_tokenizer.hpp"
 #include "triax/error.hpp"
 
 namespace triax::app {
@@ -24,11 +26,20 @@ bool describes_generating(const std::string& key) {
          key == "train.precision" || key == "train.stall_timeout_s";
 }
 
+/// Only a model that was not imported may use the byte tokenizer.
+std::string naming_hint(const fs::path& model_folder) {
+  if (os::is_there(model_folder / "tokenizer.model"))
+    return "name the model's tokenizer.json: --tokenizer FILE. Triax does not read tokenizer.model: without another "
+           "file, use transformers to generate (triax export hf)";
+  if (os::is_there(model_folder / hf::kConfigFile)) return "name the model's tokenizer.json: --tokenizer FILE";
+  return "name it: --tokenizer byte, or the path of a tokenizer.json";
+}
+
 } // namespace
 
 config::LoadResult load_generating_run(const GeneratingSource& source, const std::vector<config::Override>& overrides,
                                        std::optional<int> world, plugin::FirstLoad first_load) {
-  const fs::path base = run_folder_of(source.checkpoint);
+  const fs::path base = train::run_folder_of(source.checkpoint);
   std::map<std::string, std::string> values = {{"run.dir", plugin::to_toml(base)},
                                                {"parallel.data", "1"},
                                                {"batch.global", "1"},
@@ -52,18 +63,18 @@ config::LoadResult load_generating_run(const GeneratingSource& source, const std
 }
 
 data::TextTokenizer tokenizer_of(const TokenizerSource& source, const data::TokenizerChoice& given) {
-  std::vector<std::int32_t> ends = read_end_tokens(source.model_folder, source.vocab);
+  std::vector<std::int32_t> ends = hf::read_end_tokens(source.model_folder, source.vocab);
   if (!given.name.empty())
     return data::make_text_tokenizer(data::open_tokenizer(given), "--tokenizer " + given.name, std::move(ends));
-  ImportedTokenizer imported = read_imported_tokenizer(source.model_folder);
+  hf::ImportedTokenizer imported = hf::read_imported_tokenizer(source.model_folder);
   if (imported.tokenizer)
     return data::make_text_tokenizer(std::move(imported.tokenizer), imported.from, std::move(ends));
-  const DataTokenizer of_data = find_data_tokenizer(source.manifest, source.checkpoint);
+  const train::DataTokenizer of_data = train::find_data_tokenizer(source.manifest, source.checkpoint);
   if (!of_data.corpus.empty()) return data::open_text_tokenizer_of(of_data.corpus);
   const std::string looked = of_data.missing.empty() ? std::string() : text(", and {} does not exist", of_data.missing);
   throw Error(text("no tokenizer found: {} has neither tokenizer.json nor GPT-2's vocab.json and merges.txt{}",
                    source.model_folder, looked),
-              {}, "name it: --tokenizer byte, or the path of a tokenizer.json");
+              {}, naming_hint(source.model_folder));
 }
 
 } // namespace triax::app

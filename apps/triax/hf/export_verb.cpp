@@ -63,7 +63,9 @@ int export_model(const ExportArguments& arguments) {
   if (!to->refusals().empty()) return refuse(to->refusals(), false);
   hf::ExportedModel made;
   const int status = run_writing([&](const checkpoint::StopRequest& stop) { made = to->write(stop); });
-  if (status == kDone) print_exported(made, tokenizer);
+  if (status != kDone) return status;
+  print_exported(made, tokenizer);
+  if (tokenizer.warning) print_warning(*tokenizer.warning);
   return status;
 }
 

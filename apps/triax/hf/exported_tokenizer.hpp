@@ -6,17 +6,20 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "checkpoint/tensor_reader.hpp"
 #include "hf/model_export.hpp"
+#include "triax/error.hpp"
 
 namespace triax::app {
 
 struct ExportedTokenizer {
   std::filesystem::path files; // folder to copy it from; empty: the folder of the checkpoint, if nothing is made
   hf::NewTokenizer made = {};
-  std::string note = {}; // where it is from, or why there is none; empty: it is that of the checkpoint
+  std::string note = {};             // where it is from, or why there is none
+  std::optional<Error> warning = {}; // the imported model has another
 };
 ExportedTokenizer find_tokenizer(const checkpoint::TensorReader& from);
 

@@ -12,14 +12,17 @@
 #include "checkpoint/checkpoint_verbs.hpp"
 #include "common/errors_out.hpp"
 #include "common/flag_checks.hpp"
-#include "common/imported_tokenizer.hpp"
 #include "common/list_option.hpp"
 #include "common/printable_line.hpp"
 #include "common/refuse.hpp"
 #include "common/result_out.hpp"
+#include "common/shell_command.hpp"
 #include "common/table.hpp"
 #include "common/verbs.hpp"
+#include "data/dataset.hpp"
+#include "data/tokenizer_difference.hpp"
 #include "hf/carried_files.hpp"
+#include "hf/imported_tokenizer.hpp"
 #include "hf/model_import.hpp"
 #include "report/units.hpp"
 
@@ -42,33 +45,47 @@ hf::ImportRequest request_of(const ImportArguments& arguments) {
           .ignored = {arguments.ignored.begin(), arguments.ignored.end()}};
 }
 
-/// The flags of triax data prepare for the tokenizer that came along. Empty if Triax cannot use it; that is not an
-/// error: weights do not need it.
-std::string tokenizer_flags(const hf::ImportedModel& made, std::ostream& out) {
+/// The tokenizer that came along. That Triax cannot use it is not an error: weights do not need it.
+struct CarriedTokenizer {
+  hf::ImportedTokenizer read;
+  std::string problem; // why it cannot be read; empty if there is none
+};
+
+CarriedTokenizer carried_tokenizer(const hf::ImportedModel& made) {
   try {
-    const std::filesystem::path folder = made.output / hf::kCarriedFolder;
-    const ImportedTokenizer found = read_imported_tokenizer(folder);
-    if (!found.tokenizer) return {};
-    if (!found.from.ends_with("vocab.json")) return "--tokenizer " + found.from;
-    return text("--tokenizer gpt2 --vocab {} --merges {}", found.from, folder / "merges.txt");
+    return {hf::read_imported_tokenizer(made.output / hf::kCarriedFolder), {}};
   } catch (const Error& error) {
-    out << printable_line(text("Triax cannot use its tokenizer: {}: {}", error.where(), error.message())) << '\n';
-    return {};
+    return {{}, text("Triax cannot use its tokenizer: {}: {}", error.where(), error.message())};
   }
 }
 
+std::string prepare_command(const std::string& prefix, const hf::ImportedTokenizer& tokenizer) {
+  return text("{} data prepare --input TEXT --output {} {}", program(), word(prefix), hf::prepare_flags(tokenizer));
+}
+
 /// Prints the next step: prepare the data, whose prefix may have been named.
-void print_data_step(const hf::ImportedModel& made, const std::string& named, std::ostream& out) {
-  const std::string flags = tokenizer_flags(made, out);
+void print_data_step(const std::string& named, const CarriedTokenizer& tokenizer, std::ostream& out) {
+  if (!tokenizer.problem.empty()) out << printable_line(tokenizer.problem) << '\n';
   std::string step;
-  if (flags.empty()) {
+  if (!tokenizer.read.tokenizer) {
     step = "make token files with its tokenizer, as docs/models.md says, and name their PREFIX as data.path";
     if (!named.empty()) step = text("make the token files {} with its tokenizer, as docs/models.md says", named);
   } else {
-    step = text("triax data prepare --input TEXT --output {} {}", named.empty() ? "PREFIX" : named, flags);
+    step = prepare_command(named.empty() ? "PREFIX" : named, tokenizer.read);
     if (named.empty()) step += ", and PREFIX as data.path";
   }
   out << printable_line("Before it trains, it needs data: " + step) << '\n';
+}
+
+/// The warning that the existing data do not have the model's tokenizer. Empty if they do, or if one is not known.
+std::optional<Error> different_data(const ImportArguments& arguments, const hf::ImportedTokenizer& tokenizer) {
+  const std::optional<data::TokenizerInfo> of_data = data::find_tokenizer_info(arguments.data);
+  if (!of_data || !tokenizer.tokenizer) return std::nullopt;
+  const data::TokenizerInfo of_model = data::info_of(*tokenizer.tokenizer);
+  if (data::gives_same_ids(*of_data, of_model)) return std::nullopt;
+  return Error(data::different_tokenizers(arguments.data, *of_data, tokenizer.from, of_model), {},
+               text("prepare the text with that of the model: {}, and PREFIX as data.path",
+                    prepare_command("PREFIX", tokenizer)));
 }
 
 bool has_data(const ImportArguments& arguments) {
@@ -85,11 +102,10 @@ void print_imported(const ImportArguments& arguments, const hf::ImportedModel& m
       << printable_line(text("{}: a run that begins with it", arguments.run)) << '\n';
   if (!hf::has_tokenizer(made.files))
     out << printable_line(text("No tokenizer files: the model's folder does not have {}", hf::kTokenizerFiles)) << '\n';
-  if (has_data(arguments)) {
-    out << printable_line(text("next: triax train {}", arguments.run)) << '\n';
-  } else {
-    print_data_step(made, arguments.data, out);
-  }
+  const CarriedTokenizer tokenizer = carried_tokenizer(made);
+  if (!has_data(arguments)) return print_data_step(arguments.data, tokenizer, out);
+  if (const std::optional<Error> warning = different_data(arguments, tokenizer.read)) return print_warning(*warning);
+  out << text("next: {} train {}", program(), word(arguments.run)) << '\n';
 }
 
 int import_model(const ImportArguments& arguments) {

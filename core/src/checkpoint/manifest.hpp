@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,10 +63,19 @@ struct TrainingState {
   bool operator==(const TrainingState&) const = default;
 };
 
+/// The tokenizer of token files, as PREFIX.json describes it.
+struct SavedTokenizer {
+  std::string kind; // "byte", "bpe"
+  std::int64_t vocab = 0;
+  std::string digest;
+  bool operator==(const SavedTokenizer&) const = default;
+};
+
 /// The content of token files.
 struct CorpusContent {
   std::int64_t tokens = 0;
-  std::string checksum; // of the bytes of PREFIX.bin (checksum.hpp)
+  std::string checksum;                         // of the bytes of PREFIX.bin (checksum.hpp)
+  std::optional<SavedTokenizer> tokenizer = {}; // empty: not known, or not recorded
   bool operator==(const CorpusContent&) const = default;
 };
 

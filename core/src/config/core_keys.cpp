@@ -299,7 +299,7 @@ constexpr CoreKey kCheckpoint[] = {
                    "what is read of checkpoint.from; weights: training begins at step 1 with a new optimizer"),
      nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::load>},
     {option_string("changed_data", "refuse", "refuse|accept",
-                   "what happens if the content of the token files has changed since the checkpoint was written; "
+                   "what happens if the token files have another content or tokenizer than those of the checkpoint; "
                    "refuse: the run does not start; accept: it continues with the next sample of the new content"),
      nullptr, &to<&RunConfig::checkpoint, &CheckpointKeys::changed_data>},
 };

@@ -20,6 +20,7 @@
 #include "config/text_file.hpp"
 #include "data/dataset.hpp"
 #include "data/tokenizer_choice.hpp"
+#include "data/tokenizer_difference.hpp"
 #include "os/folder_access.hpp"
 #include "os/input_file.hpp"
 #include "plugin/loader.hpp"
@@ -152,8 +153,7 @@ class Checker {
   void check_data_files() {
     const bool trains = purpose_ != Purpose::evaluate;
     if (trains && corpora_of(values_, kTraining).paths.empty() && !values_.at(kTraining.path).file.empty())
-      refuse(make_refusal(ErrorCode::kMissing, {"data.path"}, "data.path is empty")
-                 .with_hint("{}", data::how_to_prepare("data/mine")));
+      refuse(make_refusal(ErrorCode::kMissing, {"data.path"}, "data.path is empty").with_hint("{}", kSetDataPath));
     for (const CorporaKeys& keys : {kTraining, kValidation}) {
       if (!trains && keys.path == kTraining.path) continue;
       weights(keys);
@@ -202,16 +202,13 @@ class Checker {
         const data::TokenizerInfo info = data::read_tokenizer_info(path);
         if (!first) first = info;
         if (info.vocab == first->vocab && info.digest == first->digest) continue;
-        refuse(make_refusal(ErrorCode::kConflict, {key},
-                            "{}: {} and {} have different tokenizers: {} of {} ids ({}), and {} of {} ids ({})", key,
-                            path, all.front().second, shortened(info.kind), info.vocab, shortened(info.digest),
-                            shortened(first->kind), first->vocab, shortened(first->digest))
+        refuse(make_refusal(ErrorCode::kConflict, {key}, "{}: {}", key,
+                            data::different_tokenizers(path, info, all.front().second, *first))
                    .with_hint("prepare all of a run's corpora with one tokenizer"));
       } catch (const Error& error) {
         if (i == 0 && derived) continue; // reported by model.vocab
         const std::string hint =
-            derived ? error.hint()
-                    : text("{}\n  or remove the file, because model.vocab is set", data::how_to_prepare(path));
+            derived ? error.hint() : text("{}\n  or remove the file, because model.vocab is set", how_to_prepare(path));
         refuse(make_refusal(ErrorCode::kNotReadable, {key}, "{}: {}: {}", key, error.where(), error.message())
                    .with_hint("{}", hint));
       }
@@ -283,6 +280,11 @@ class Checker {
  private:
   const Int* integer(const char* key) const { return values_.find<Int>(key); }
 
+  std::string how_to_prepare(const Path& prefix) const {
+    const Path* from = values_.find<Path>("checkpoint.from");
+    return data::how_to_prepare(prefix, from ? *from : Path());
+  }
+
   void no_effect(const char* key, const char* because, const std::string& with, const char* otherwise) {
     refuse(make_refusal(ErrorCode::kConflict, {key, because}, "{} has no effect with {}", key, with)
                .with_hint("leave it out, or {}", otherwise));
@@ -319,7 +321,7 @@ class Checker {
       const std::string permission = os::permission_hint(file);
       const bool with_ending = prefix.extension() == ".bin" || prefix.extension() == ".idx";
       const bool can_plan = purpose_ == Purpose::plan && !values_.has("model.vocab") && is_absent(prefix);
-      const std::string prepare = data::how_to_prepare(prefix) + (can_plan ? kPlanWithoutData : "");
+      const std::string prepare = how_to_prepare(prefix) + (can_plan ? kPlanWithoutData : "");
       return make_refusal(code_of_unreadable(file), {key}, "{}: {} {}", key, file, problem)
           .with_hint("{}", !permission.empty() ? permission
                            : with_ending       ? text("leave out {}: the key names all files of a corpus at once",

@@ -83,7 +83,7 @@ void refuse_no_data(const Values& values, const Path& file, Purpose purpose, Dia
   const char* otherwise = purpose == Purpose::plan ? kPlanWithoutData : "";
   refusals.add({}, make_refusal(ErrorCode::kMissing, {kTraining.path},
                                 "{}: data.path is missing (token files to train on; data.paths: several)", file)
-                       .with_hint("{}{}", data::how_to_prepare("data/mine"), otherwise));
+                       .with_hint("{}{}", kSetDataPath, otherwise));
 }
 
 } // namespace

@@ -24,6 +24,9 @@ inline constexpr CorporaKeys kValidation{"data.validation", "data.validation_pat
 inline constexpr const char* kPlanWithoutData =
     "\n  or set model.vocab, which otherwise comes from the tokenizer file, to check the run without data";
 
+/// The hint of an error that no key names token files.
+inline constexpr const char* kSetDataPath = "set data.path to the prefix of token files; triax data prepare makes them";
+
 /// Precision with loss scaling ([loss_scale]).
 inline constexpr const char* kScaledPrecision = "fp16";
 

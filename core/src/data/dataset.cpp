@@ -35,7 +35,12 @@ std::string vocab_hint(const std::filesystem::path& prefix, std::int64_t token) 
 } // namespace
 
 Dataset::Dataset(const std::filesystem::path& prefix, std::int64_t sequence, std::int64_t vocab, std::uint64_t seed)
-    : file_(prefix), prefix_(prefix), sequence_(sequence), vocab_(vocab), seed_(seed) {
+    : file_(prefix),
+      prefix_(prefix),
+      tokenizer_(find_tokenizer_info(prefix)),
+      sequence_(sequence),
+      vocab_(vocab),
+      seed_(seed) {
   TRIAX_REQUIRE(sequence >= 1 && vocab >= 1 && vocab <= std::numeric_limits<std::int32_t>::max(),
                 "a dataset of sequence {} and vocab {}", sequence, vocab);
   if (file_.tokens() <= sequence) {

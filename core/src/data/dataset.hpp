@@ -28,6 +28,8 @@ struct TokenizerInfo {
 TokenizerInfo read_tokenizer_info(const std::filesystem::path& prefix);
 /// False if PREFIX.json is valid JSON without a tokenizer: another program made it.
 bool names_tokenizer(const std::filesystem::path& prefix);
+/// Empty if PREFIX.json does not exist, or does not describe a tokenizer.
+std::optional<TokenizerInfo> find_tokenizer_info(const std::filesystem::path& prefix);
 
 /// A token id and its position in the stream.
 struct TokenAt {
@@ -86,6 +88,8 @@ class Dataset {
   std::int64_t tokens() const { return file_.tokens(); }
   /// The checksum of the bytes of PREFIX.bin when the constructor read them (checksum.hpp).
   const std::string& checksum() const { return checksum_; }
+  /// That of PREFIX.json when the constructor ran. Empty if it names none.
+  const std::optional<TokenizerInfo>& tokenizer() const { return tokenizer_; }
   /// Position in the stream of the first token of this sample.
   std::int64_t start_of(std::int64_t sample) const;
 
@@ -95,6 +99,7 @@ class Dataset {
   TokenFile file_;
   std::filesystem::path prefix_;
   std::string checksum_;
+  std::optional<TokenizerInfo> tokenizer_;
   std::int64_t sequence_, vocab_;
   std::uint64_t seed_;
 };

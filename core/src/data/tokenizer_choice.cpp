@@ -74,18 +74,24 @@ std::filesystem::path beside(const std::filesystem::path& prefix, std::string_vi
   return out;
 }
 
-std::string how_to_prepare(const std::filesystem::path& prefix) {
-  const auto is_there = [&prefix](const char* ending) {
+std::string how_to_prepare(const std::filesystem::path& prefix, const std::filesystem::path& checkpoint) {
+  const auto is_there = [](const std::filesystem::path& file) {
     std::error_code ignored;
-    return std::filesystem::exists(beside(prefix, ending), ignored);
+    return std::filesystem::exists(file, ignored);
   };
-  if (is_there(".bin") || is_there(".idx") || is_there(".json")) { // these files may be valid, for any tokenizer
-    return text(
-        "prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output {} --tokenizer NAME "
+  const std::filesystem::path imported = checkpoint / kImportedFolder / "tokenizer.json";
+  const bool is_imported = !checkpoint.empty() && is_there(imported);
+  for (const char* ending : {".bin", ".idx", ".json"}) {
+    if (!is_there(beside(prefix, ending))) continue;
+    return text( // these files may be valid, for any tokenizer
+        "prepare the dataset again with its tokenizer: triax data prepare --input FILE... --output {} --tokenizer {} "
         "--force",
-        prefix);
+        prefix, is_imported ? imported.string() : "NAME");
   }
-  return text("prepare it with: triax data prepare --input FILE... --output {} --tokenizer byte", prefix);
+  return text("prepare it with: triax data prepare --input FILE... --output {} --tokenizer {}", prefix,
+              is_imported          ? imported.string()
+              : checkpoint.empty() ? "byte"
+                                   : "NAME");
 }
 
 std::filesystem::path tokenizer_file(const std::filesystem::path& prefix) {
@@ -119,6 +125,16 @@ bool names_tokenizer(const std::filesystem::path& prefix) {
     return info.is_object() && info.contains("tokenizer");
   } catch (const Error&) { // read_tokenizer_info() reports it
     return true;
+  }
+}
+
+std::optional<TokenizerInfo> find_tokenizer_info(const std::filesystem::path& prefix) {
+  std::error_code unreadable;
+  if (!std::filesystem::exists(beside(prefix, ".json"), unreadable)) return std::nullopt;
+  try {
+    return read_tokenizer_info(prefix);
+  } catch (const Error&) { // reported where the tokenizer is needed
+    return std::nullopt;
   }
 }
 

@@ -24,6 +24,9 @@ struct ByteTokenizer {
   static constexpr std::uint16_t kEndOfDocument = 256;
 };
 
+/// The folder of an imported checkpoint that has the files of the model's tokenizer.
+inline constexpr const char* kImportedFolder = "hf";
+
 /// The tokenizer that the flags select.
 struct TokenizerChoice {
   std::string name;                    // "byte", "gpt2", or a tokenizer.json
@@ -37,8 +40,9 @@ std::unique_ptr<Tokenizer> open_tokenizer_of(const std::filesystem::path& prefix
 
 /// PREFIX plus an ending; a dot in the prefix is kept.
 std::filesystem::path beside(const std::filesystem::path& prefix, std::string_view ending);
-/// "prepare it with: triax data prepare ...", for errors about missing or invalid datasets.
-std::string how_to_prepare(const std::filesystem::path& prefix);
+/// "prepare it with: triax data prepare ...", for errors about missing or invalid datasets. `checkpoint`: the one that
+/// the run begins with, whose tokenizer the dataset needs.
+std::string how_to_prepare(const std::filesystem::path& prefix, const std::filesystem::path& checkpoint = {});
 
 /// PREFIX-tokenizer.json, the copy of a dataset's tokenizer.
 std::filesystem::path tokenizer_file(const std::filesystem::path& prefix);

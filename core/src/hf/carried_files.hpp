@@ -11,10 +11,11 @@
 
 #include "checkpoint/new_checkpoint.hpp"
 #include "checkpoint/stop_request.hpp"
+#include "data/tokenizer_choice.hpp"
 
 namespace triax::hf {
 
-inline constexpr const char* kCarriedFolder = "hf"; // in a checkpoint
+inline constexpr const char* kCarriedFolder = data::kImportedFolder; // in a checkpoint
 
 inline constexpr const char* kTokenizerFile = "tokenizer.json";
 

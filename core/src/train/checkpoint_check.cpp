@@ -6,6 +6,7 @@
 #include "checkpoint/folder.hpp"
 #include "train/plugin_states.hpp"
 #include "train/resume_point.hpp"
+#include "train/tokenizer_change.hpp"
 
 namespace triax::train {
 
@@ -52,8 +53,11 @@ std::string check_checkpoint(const config::RunConfig& run, const RankPlugins& pl
     const checkpoint::Manifest manifest = checkpoint::read_manifest(point->folder / checkpoint::kManifestFile);
     const ResumingRun resuming{parameters, plugins.optimizer_traits(), plugins.training_options(), data};
     guarded.refuse(check_resume(run, *point, manifest, resuming));
+    const std::optional<TokenizerChange> change = find_tokenizer_change(run, point->folder, manifest, data);
+    if (change) guarded.refuse(check_tokenizer(run, *point, *change));
     guarded.refuse(PluginStates(run, plugins).check(manifest, point->weights_only));
     out = to_text(run, *point, manifest, data);
+    if (change) out += "; " + change->text;
   });
   return out;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
@@ -15,8 +16,12 @@ namespace triax::train {
 inline std::vector<checkpoint::CorpusContent> content_of(const data::BlendedDataset& dataset) {
   std::vector<checkpoint::CorpusContent> out;
   out.reserve(dataset.blend().corpora());
-  for (std::size_t number = 0; number < dataset.blend().corpora(); ++number)
-    out.push_back({dataset.corpus(number).tokens(), dataset.corpus(number).checksum()});
+  for (std::size_t number = 0; number < dataset.blend().corpora(); ++number) {
+    const data::Dataset& corpus = dataset.corpus(number);
+    out.push_back({corpus.tokens(), corpus.checksum(), {}});
+    if (const std::optional<data::TokenizerInfo>& of = corpus.tokenizer())
+      out.back().tokenizer = {of->kind, of->vocab, of->digest};
+  }
   return out;
 }
 

@@ -109,6 +109,11 @@ std::string to_text(const checkpoint::CorpusContent& corpus) {
   return text("{} tokens, checksum {}", corpus.tokens, corpus.checksum);
 }
 
+/// Earlier versions did not record the tokenizer, which check_tokenizer() compares.
+bool has_same_tokens(const checkpoint::CorpusContent& a, const checkpoint::CorpusContent& b) {
+  return a.tokens == b.tokens && a.checksum == b.checksum;
+}
+
 /// "content of data.paths[1] is 900 tokens, checksum 99aa... (was ...)", for each that differs. Nothing is known about
 /// a corpus that only one of the two has.
 std::vector<std::string> changed_content(const data::Corpora& corpora,
@@ -116,7 +121,7 @@ std::vector<std::string> changed_content(const data::Corpora& corpora,
                                          const std::vector<checkpoint::CorpusContent>& now) {
   std::vector<std::string> out;
   for (std::size_t number = 0; number < std::min(before.size(), now.size()); ++number)
-    if (before[number] != now[number])
+    if (!has_same_tokens(before[number], now[number]))
       out.push_back(text("content of {}{} is {} (was {})", corpora.key, now.size() > 1 ? text("[{}]", number) : "",
                          to_text(now[number]), to_text(before[number])));
   return out;

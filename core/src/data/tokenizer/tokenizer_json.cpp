@@ -238,8 +238,11 @@ std::unique_ptr<Tokenizer> made(const std::filesystem::path& file, BpeParts part
 } // namespace
 
 std::unique_ptr<Tokenizer> read_tokenizer_json(const std::filesystem::path& file) {
-  std::string bytes = read_whole(file, "make one with: triax data train-tokenizer");
-  const nlohmann::json content = parse_json(file, bytes, kDamaged);
+  return parse_tokenizer_json(read_whole(file, "make one with: triax data train-tokenizer"), file);
+}
+
+std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string json, const std::filesystem::path& file) {
+  const nlohmann::json content = parse_json(file, json, kDamaged);
   const JsonLocation root(file, content, kDamaged);
   root.object();
   BpeParts parts;
@@ -248,7 +251,7 @@ std::unique_ptr<Tokenizer> read_tokenizer_json(const std::filesystem::path& file
   const Ids ids = read_model(root.at("model"), parts);
   if (root.has("added_tokens")) read_added(root.at("added_tokens"), ids, parts);
   read_steps(root.at("pre_tokenizer"), parts);
-  return made(file, std::move(parts), std::move(bytes));
+  return made(file, std::move(parts), std::move(json));
 }
 
 std::unique_ptr<Tokenizer> read_gpt2_files(const std::filesystem::path& vocab, const std::filesystem::path& merges) {

@@ -16,6 +16,8 @@ namespace triax::data {
 
 /// Ids are those of encode(text, add_special_tokens=False): a post_processor's tokens are not added.
 std::unique_ptr<Tokenizer> read_tokenizer_json(const std::filesystem::path& file);
+/// That of a text; `file`: what it is from, for errors.
+std::unique_ptr<Tokenizer> parse_tokenizer_json(std::string json, const std::filesystem::path& file);
 /// If the vocabulary has <|endoftext|>, it is an added token, as in transformers' GPT2Tokenizer.
 std::unique_ptr<Tokenizer> read_gpt2_files(const std::filesystem::path& vocab, const std::filesystem::path& merges);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/imported_tokenizer.hpp"
+#include "hf/imported_tokenizer.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -10,7 +11,7 @@
 #include "hf/model_config.hpp"
 #include "triax/error.hpp"
 
-namespace triax::app {
+namespace triax::hf {
 
 namespace {
 
@@ -23,9 +24,24 @@ bool has_file(const fs::path& folder, const char* name) {
 
 /// config.json may have the type, the architecture, or both.
 bool is_gpt2(const fs::path& folder) {
-  if (!has_file(folder, hf::kConfigFile)) return false;
-  const hf::ModelConfig config = hf::read_model_config(folder);
+  if (!has_file(folder, kConfigFile)) return false;
+  const ModelConfig config = read_model_config(folder);
   return config.model_type == "gpt2" || config.architectures == std::vector<std::string>{"GPT2LMHeadModel"};
+}
+
+/// The added token that ends a text of the model. Empty if there is none, or if it cannot be written in a shell.
+std::string end_token(const data::Tokenizer& tokenizer, const fs::path& folder) {
+  std::vector<std::int32_t> ends;
+  try {
+    ends = read_end_tokens(folder, tokenizer.vocab());
+  } catch (const Error&) { // weights and tokenizers can be used without it
+    return {};
+  }
+  for (const std::string& token : tokenizer.added_tokens())
+    if (std::ranges::find(ends, *tokenizer.id_of(token)) != ends.end() && token.find('\'') == std::string::npos &&
+        printable(token) == token)
+      return token;
+  return {};
 }
 
 } // namespace
@@ -38,8 +54,18 @@ ImportedTokenizer read_imported_tokenizer(const fs::path& folder) {
   return {};
 }
 
+std::string prepare_flags(const ImportedTokenizer& imported) {
+  const fs::path folder = fs::path(imported.from).parent_path();
+  const bool is_json = !imported.from.ends_with("vocab.json");
+  std::string out = is_json ? "--tokenizer " + imported.from
+                            : text("--tokenizer gpt2 --vocab {} --merges {}", imported.from, folder / "merges.txt");
+  if (imported.tokenizer->id_of(data::kEndOfText)) return out + " --append-eod";
+  const std::string end = end_token(*imported.tokenizer, folder);
+  return end.empty() ? out : text("{} --append-eod --eod-token '{}'", out, end);
+}
+
 std::vector<std::int32_t> read_end_tokens(const fs::path& folder, std::int64_t vocab) {
-  const char* const name = has_file(folder, "generation_config.json") ? "generation_config.json" : hf::kConfigFile;
+  const char* const name = has_file(folder, "generation_config.json") ? "generation_config.json" : kConfigFile;
   if (!has_file(folder, name)) return {};
   const fs::path file = folder / name;
   const std::string restore = "restore it from the imported model";
@@ -60,4 +86,4 @@ std::vector<std::int32_t> read_end_tokens(const fs::path& folder, std::int64_t v
   return out;
 }
 
-} // namespace triax::app
+} // namespace triax::hf

@@ -8,7 +8,7 @@
 
 #include "checkpoint/manifest.hpp"
 
-namespace triax::app {
+namespace triax::train {
 
 /// The folder of the run that saved the checkpoint. Paths in a manifest are relative to it.
 std::filesystem::path run_folder_of(const std::filesystem::path& checkpoint);
@@ -19,4 +19,4 @@ struct DataTokenizer {
 };
 DataTokenizer find_data_tokenizer(const checkpoint::Manifest& manifest, const std::filesystem::path& checkpoint);
 
-} // namespace triax::app
+} // namespace triax::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/data_tokenizer.hpp"
+#include "train/data_tokenizer.hpp"
 
 #include <algorithm>
 #include <span>
@@ -13,7 +13,7 @@
 #include "data/tokenizer_choice.hpp"
 #include "plugin/option_text.hpp"
 
-namespace triax::app {
+namespace triax::train {
 
 namespace {
 
@@ -58,4 +58,4 @@ DataTokenizer find_data_tokenizer(const Manifest& manifest, const fs::path& chec
   return out;
 }
 
-} // namespace triax::app
+} // namespace triax::train

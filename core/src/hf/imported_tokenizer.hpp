@@ -13,7 +13,7 @@
 
 #include "data/tokenizer/tokenizer.hpp"
 
-namespace triax::app {
+namespace triax::hf {
 
 struct ImportedTokenizer {
   std::unique_ptr<data::Tokenizer> tokenizer; // null: the folder has none that Triax reads
@@ -24,8 +24,12 @@ struct ImportedTokenizer {
 /// which these two files do not have.
 ImportedTokenizer read_imported_tokenizer(const std::filesystem::path& folder);
 
+/// Its flags of triax data prepare, with the token that ends a document: <|endoftext|>, else the model's end token.
+/// `imported` must have a tokenizer.
+std::string prepare_flags(const ImportedTokenizer& imported);
+
 /// eos_token_id of generation_config.json; without this file, that of config.json, as transformers does. Empty: the
 /// model has none. Throws Error for an id that is not in the model's vocabulary of `vocab` tokens.
 std::vector<std::int32_t> read_end_tokens(const std::filesystem::path& folder, std::int64_t vocab);
 
-} // namespace triax::app
+} // namespace triax::hf
