@@ -21,7 +21,7 @@ fs::path from_here(const fs::path& path) {
   return none || relative.native().size() > path.native().size() ? path : relative;
 }
 
-std::string word(const std::string& text) {
+std::string shell_word(const std::string& text) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) || std::string_view("-_./=+,:@%").find(c) != std::string_view::npos;
   };
@@ -50,7 +50,7 @@ std::string program() {
   std::istringstream folders(path ? path : "");
   for (std::string folder; std::getline(folders, folder, ':');)
     if (fs::equivalent(fs::path(folder) / self.filename(), self, none)) return self.filename().string();
-  return word(from_here(self).string());
+  return shell_word(from_here(self).string());
 }
 
 } // namespace triax::app

@@ -13,7 +13,7 @@ namespace triax::app {
 std::filesystem::path from_here(const std::filesystem::path& path);
 
 /// Quotes a word for a shell if necessary, as $'...' (POSIX.1-2024) if it has control characters.
-std::string word(const std::string& text);
+std::string shell_word(const std::string& text);
 
 /// The command that runs this program: its name if PATH leads to it, else its path.
 std::string program();

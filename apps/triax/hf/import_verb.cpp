@@ -60,7 +60,8 @@ CarriedTokenizer carried_tokenizer(const hf::ImportedModel& made) {
 }
 
 std::string prepare_command(const std::string& prefix, const hf::ImportedTokenizer& tokenizer) {
-  return text("{} data prepare --input TEXT --output {} {}", program(), word(prefix), hf::prepare_flags(tokenizer));
+  return text("{} data prepare --input TEXT --output {} {}", program(), shell_word(prefix),
+              hf::prepare_flags(tokenizer));
 }
 
 /// Prints the next step: prepare the data, whose prefix may have been named.
@@ -105,7 +106,7 @@ void print_imported(const ImportArguments& arguments, const hf::ImportedModel& m
   const CarriedTokenizer tokenizer = carried_tokenizer(made);
   if (!has_data(arguments)) return print_data_step(arguments.data, tokenizer, out);
   if (const std::optional<Error> warning = different_data(arguments, tokenizer.read)) return print_warning(*warning);
-  out << text("next: {} train {}", program(), word(arguments.run)) << '\n';
+  out << text("next: {} train {}", program(), shell_word(arguments.run)) << '\n';
 }
 
 int import_model(const ImportArguments& arguments) {

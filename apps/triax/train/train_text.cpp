@@ -258,14 +258,14 @@ std::string next_line(const config::RunConfig& run, const train::LoopResult& res
       : saved ? "next: to train longer, from this step: "
               : "next: to train longer, from step 1 (nothing is saved): ";
   line += program() + " train";
-  if (!like_a_flag) line += " " + word(file);
+  if (!like_a_flag) line += " " + shell_word(file);
   if (max_restarts > 0) line += text(" --max-restarts {}", max_restarts);
   const bool elsewhere = !saved && !again;
   for (const config::Override& override : overrides) {
     const bool changes = (!more && !again && override.key == "train.steps") ||
                          (!again && override.key == "train.stop_at") || override.key == "checkpoint.resume" ||
                          (elsewhere && (override.key == "run.dir" || override.key == "log.metrics"));
-    if (!changes) line += " --set " + word(override.key + "=" + override.value);
+    if (!changes) line += " --set " + shell_word(override.key + "=" + override.value);
   }
   if (!more && !again)
     line += text(" --set train.steps={}", std::max(result.last_step, run.train.steps) + run.train.steps);
@@ -274,8 +274,8 @@ std::string next_line(const config::RunConfig& run, const train::LoopResult& res
   if (saved && (is_set || run.checkpoint.resume == "never")) line += " --set checkpoint.resume=auto";
   if (!again && run.train.stop_at > 0) line += " --set train.stop_at=0";
   const fs::path longer = run.folder.parent_path() / (run.folder.filename().string() + "-longer");
-  if (elsewhere) line += " --set " + word("run.dir=" + from_here(longer).string());
-  return like_a_flag ? line + " -- " + word(file) : line;
+  if (elsewhere) line += " --set " + shell_word("run.dir=" + from_here(longer).string());
+  return like_a_flag ? line + " -- " + shell_word(file) : line;
 }
 
 } // namespace triax::app
