@@ -234,6 +234,10 @@ The end token must be in the vocabulary:
   .: is a folder, not a file of choices
     name a file
   [2]
+  $ triax evaluate run.toml --choices /dev/zero
+  /dev/zero: is a device, not a file of choices
+    name a file
+  [2]
   $ triax evaluate run.toml --choices last.jsonl --data text
   triax: --data cannot be combined with --choices
     see: triax evaluate --help

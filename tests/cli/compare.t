@@ -60,7 +60,7 @@ Too few steps or rounds, and flags that are not well formed:
 
   $ triax compare run.toml --b schedule.plugin=sched-1f1b
   train.steps must be at least 123 for 20 rounds, got 27
-    --set train.steps=323, or fewer --rounds (at least 4)
+    --set train.steps=123, or 323 for five more steps in each turn; or fewer --rounds (at least 4)
   [2]
   $ triax compare run.toml --b schedule.plugin=sched-1f1b --rounds 3
   triax: --rounds must be an integer in [4, 100000], got "3"

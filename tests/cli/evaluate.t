@@ -44,6 +44,11 @@ The loss of the newest checkpoint is that of training. Standard output is the re
   1
   1
 
+The folder of the run, whose resolved.toml has its values:
+
+  $ triax evaluate run 2> /dev/null | steady
+  loss {number}, perplexity {number}, {number} bits per byte: 256 tokens of 8 samples, {rate} tokens/s; weights of run/checkpoints/step-00000002
+
 Nothing is written to the run's folder:
 
   $ ls run

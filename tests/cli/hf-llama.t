@@ -19,7 +19,7 @@ Llama, Mistral, Qwen2 and Qwen3 are models of one plugin. A separate head, group
   heads = 4
   kv_heads = 2
   head_size = 8
-  sequence = 13
+  sequence = 13  # tokens per sample: use fewer if no weight depends on it, as in model-llama
   inner = 18
   norm_eps = 0.001
   rope_theta = 20000.0
@@ -61,7 +61,7 @@ A window, or another way to scale positions, is refused:
   windowed/config.json: rope_parameters.rope_type = "yarn" is not supported by model-llama, which has "default" or "llama3"
     use another model, or choose a model plugin that supports it with --model
   windowed/config.json: sliding_window = 4 is not supported by model-llama, which has null
-    use another model, or choose a model plugin that supports it with --model
+    for samples that are not longer than the window, set sliding_window to null and max_position_embeddings to the window's length; otherwise use another model
   [2]
 
 ## Models of other plugins

@@ -158,6 +158,11 @@ A key that changes nothing can be ignored:
   No tokenizer files: the model's folder does not have tokenizer.json, vocab.json with merges.txt, or tokenizer.model
   Before it trains, it needs data: make token files with its tokenizer, as docs/models.md says, and name their PREFIX as data.path
 
+A key whose name is too long to be shown cannot be given to the flag:
+
+  $ faulty; config "{\"$(printf '%0300d' 0)\": 1}"; import 2>&1 | tail -n 1
+    if it does not change what the model computes: remove it from the file
+
 An object in the place of a value is not ignored:
 
   $ faulty; config '{"n_head": {"a": 4}}'; import --ignore n_head.a
@@ -294,7 +299,11 @@ A head that is not the token table is a parameter that the model does not have:
     download the folder again, or name another
   [2]
   $ faulty; sed -i 's|model-00001|../bad/model-00001|' bad/*.index.json; import
-  bad/model.safetensors.index.json: names ../bad/model-00001-of-00004.safetensors for tensor "transformer.h.0.attn.c_attn.bias", which is not a safetensors file of the folder
+  bad/model.safetensors.index.json: names "../bad/model-00001-of-00004.safetensors" for tensor "transformer.h.0.attn.c_attn.bias", which is not a safetensors file of the folder
+    download the folder again, or name another
+  [2]
+  $ faulty; sed -i 's|model-00001-of-00004.safetensors||' bad/*.index.json; import
+  bad/model.safetensors.index.json: names "" for tensor "transformer.h.0.attn.c_attn.bias", which is not a safetensors file of the folder
     download the folder again, or name another
   [2]
   $ faulty; echo '{"weight_map": 3}' > bad/model.safetensors.index.json; import

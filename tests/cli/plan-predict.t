@@ -52,6 +52,10 @@ The backward of a block is longer the more it recomputes:
   triax: RUN.toml or --predict is required
     see: triax plan --help
   [2]
+  $ triax plan run.toml
+  triax: --cluster is required: a file of clusters/ (installed: share/triax/clusters), or one that --calibrate writes
+    see: triax plan --help
+  [2]
   $ triax plan --cluster $cluster --predict no.csv
   no.csv: does not exist
     correct the path

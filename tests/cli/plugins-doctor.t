@@ -39,7 +39,7 @@ A plugin whose option has no default is not created:
 
   $ broken described | tail -n 5
     ok       options     6 declared
-    note     object      described could not be created: option "steps" is not in the plugin's option table
+    note     object      described could not be created: option "steps" has no value: it is required and not set, or is not in the plugin's option table
                          option steps has no default
                          next: triax check RUN.toml creates it with the options of a run
   {fixtures}/described.so is healthy

@@ -67,7 +67,8 @@ Times, and numbers that depend on the machine, are left out:
 
 ## Pages
 
-  $ triax report runs/run --html run.html > /dev/null
+  $ triax report runs/run --html run.html | tail -n 1
+  page: run.html
   $ python3 "$SOURCE/tests/page/check-page" run.html
   6 sections, 12 figures, 4 tables
   $ triax report runs/run runs/other --html runs.html > /dev/null
@@ -119,6 +120,8 @@ A key of resolved.toml may be hostile, too:
   note: part: metrics.jsonl ends within a line, which is skipped
   note: part: metrics.jsonl: has several records of a step (1 in total); the last record of each step is used
   note: part: the timelines are not those of all ranks in one step; they are left out
+  
+  page: part.html
   $ python3 "$SOURCE/tests/page/check-page" part.html
   4 sections, 9 figures, 2 tables
   $ mkdir empty; touch empty/metrics.jsonl; echo 'a = ' > empty/resolved.toml
@@ -132,6 +135,8 @@ A key of resolved.toml may be hostile, too:
   
   note: empty: resolved.toml:1:4: not valid TOML: a has no value
   note: empty: no step is recorded yet
+  
+  page: empty.html
   $ python3 "$SOURCE/tests/page/check-page" empty.html
   1 sections, 0 figures, 2 tables
 
@@ -167,6 +172,14 @@ The scheduler of a run need not be installed here:
   $ triax report runs/nothing
   runs/nothing: does not exist
     name the folder of a run: run.dir, by default runs/ and the TOML's name
+  [2]
+  $ mkdir compared; touch compared/compare.json
+  $ triax report runs/run compared --json 2>&1 > /dev/null
+  warning: compared: is the folder of a comparison, and is left out
+    compare.json has its result; the runs of its sides are the folders a and b in it
+  $ triax report compared compared
+  compared: is the folder of a comparison
+    compare.json has its result; the runs of its sides are compared/a and compared/b
   [2]
   $ triax report run.toml
   run.toml: is not a folder

@@ -47,7 +47,7 @@ Each step communicates what `triax check` plans. The evaluation after step 2 is 
   sent between ranks, sum over all ranks:
     tensor  comm-local  300 calls  830 kB
     data    comm-local  76 calls   855 kB
-  next: to train longer, from this step: {build}/bin/triax train run.toml --set train.steps=4 --set checkpoint.resume=auto
+  next: to train longer, from this step: {build}/bin/triax train run.toml --set train.steps=4
   $ ls run
   checkpoints
   checkpoints-1
@@ -130,3 +130,12 @@ Variables of a job of several ranks, without the number of this one:
   environment: PMI_RANK = 1 and PMI_SIZE = 4: this process was started by an mpiexec other than Open MPI's
     start the ranks with Open MPI's mpirun, with srun or with torchrun, or unset PMI_RANK and PMI_SIZE to start the ranks here
   [2]
+
+The next step leaves out flags of the first part, and repeats keys of the TOML:
+
+  $ next() { triax train "$@" 2>&1 > /dev/null | grep '^next'; }
+  $ next run.toml --fresh --set train.stop_at=1 --set run.dir=part
+  next: to continue: {build}/bin/triax train run.toml --set run.dir=part
+  $ sed 's/^steps = 2/&\nstop_at = 2/' run.toml > stopping.toml
+  $ next stopping.toml --set train.stop_at=1 --set run.dir=stopping
+  next: to continue: {build}/bin/triax train stopping.toml --set run.dir=stopping --set train.stop_at=0

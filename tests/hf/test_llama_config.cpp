@@ -25,14 +25,17 @@ class LlamaConfig : public ::testing::Test {
     Refusals refusals;
     OptionTexts out = options_of(read_model_config(folder_.path()), *plugin_.find(architecture),
                                  {plugin_.name, plugin_.rows}, refusals);
-    for (const Refusal& refusal : refusals)
+    for (const Refusal& refusal : refusals) {
       refused_.push_back(refusal.message.substr(refusal.message.rfind("json: ") + 6));
+      hint_ = refusal.hint;
+    }
     return out;
   }
 
   const MappedPlugin plugin_ = mapped_plugin("model-llama", search_folders_after({}));
   const test::TempFolder folder_;
   std::vector<std::string> refused_;
+  std::string hint_; // of the last
 };
 
 /// Of LlamaConfig, MistralConfig, Qwen2Config and Qwen3Config of transformers.
@@ -148,6 +151,7 @@ TEST_F(LlamaConfig, RefusesSlidingWindows) {
                           "null"));
   read("MistralForCausalLM", R"({"sliding_window": 4096})");
   EXPECT_THAT(refused_, ElementsAre("sliding_window = 4096 is not supported by model-llama, which has null"));
+  EXPECT_THAT(hint_, HasSubstr("set sliding_window to null and max_position_embeddings to the window's length"));
   for (const char* qwen : {"Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
     read(qwen, R"({"use_sliding_window": true, "sliding_window": 4096, "max_window_layers": 1})");
     EXPECT_THAT(refused_,
@@ -182,6 +186,40 @@ TEST(LlamaExport, HasTheArchitectureThatTheWeightsCameFrom) {
                 export_model(folder / "imported", {.folder = folder / "biased", .architecture = "Qwen2ForCausalLM"});
               }),
               HasSubstr("model.qkv_bias = false cannot be stored as Qwen2ForCausalLM, which has true"));
+}
+
+/// Copies a reference with changes of its config.json.
+void write_changed(const std::string& name, const std::filesystem::path& folder, const Json& changes) {
+  std::filesystem::copy(reference(name), folder);
+  Json json = read_json_file(reference(name) / kConfigFile, 1 << 20);
+  json.merge_patch(changes); // null removes a key
+  std::filesystem::remove(folder / kConfigFile);
+  test::write_file(folder / kConfigFile, json.dump());
+}
+
+/// The first refusal of a changed reference.
+std::string import_error(const std::string& name, const Json& changes) {
+  const test::TempFolder folder;
+  write_changed(name, folder / "model", changes);
+  return test::error_of([&] { import_model(folder / "model", folder / "imported"); });
+}
+
+/// transformers refuses such a file, too.
+TEST(LlamaImport, NeedsAListElementForEachBlock) {
+  constexpr const char* kFull = "full_attention";
+  EXPECT_THAT(import_error("qwen2-biased", {{"layer_types", {kFull, kFull, kFull}}}),
+              HasSubstr("config.json: layer_types has 3 elements, but the model has 2 blocks"));
+  EXPECT_THAT(import_error("qwen2-biased", {{"layer_types", Json::array()}}), HasSubstr("layer_types has 0 elements"));
+  EXPECT_EQ(import_error("qwen2-biased", {{"layer_types", nullptr}}), "no error");
+}
+
+TEST(LlamaImport, NamesTheSizesThatTheFileDoesNotSet) {
+  EXPECT_THAT(import_error("llama-scaled", {{"num_attention_heads", nullptr}}),
+              AllOf(HasSubstr("config.json, model-llama, parameters(): "), HasSubstr("got 20 and 32"),
+                    HasSubstr("; num_attention_heads is not set: its default is 32")));
+  EXPECT_THAT(
+      import_error("llama-scaled", {{"intermediate_size", nullptr}}),
+      AllOf(HasSubstr("config.json asks for "), HasSubstr("intermediate_size is not set: its default is 11008")));
 }
 
 /// A folder of llama-scaled with 8 heads of 4 columns in place of 4 of 8: 20 columns between blocks are not divisible.

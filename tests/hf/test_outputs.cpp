@@ -59,6 +59,11 @@ TEST_F(Outputs, OfAnImportAreRefusedBeforeTheModelIsRead) {
   EXPECT_THAT(import_refusal("x", "no/x.toml"), HasSubstr("no/x.toml: cannot be created: No such file or directory"));
   EXPECT_THAT(import_refusal("x", "old.toml/x.toml"), HasSubstr("old.toml is a file, not a folder"));
   EXPECT_THAT(import_refusal("x", std::string(300, 'x') + ".toml"), HasSubstr("cannot be created: File name too long"));
+  const std::string nearly(250, 'x'); // too long for the temporary name that a write needs
+  EXPECT_THAT(import_refusal(nearly, "x.toml"),
+              HasSubstr("cannot be created: File name too long: 250 bytes; at most 2"));
+  EXPECT_THAT(import_refusal("x", nearly.substr(5) + ".toml"),
+              HasSubstr("cannot be created: File name too long: 250 bytes; at most 2"));
   EXPECT_THAT(import_refusal("x", "x"), HasSubstr("--run must name a file that ends with .toml"));
   EXPECT_THAT(import_refusal("x", "x/run.toml"), HasSubstr("x/run.toml: is in the folder of --output"));
   EXPECT_THAT(import_refusal("x/", "old/../x/run.toml"), HasSubstr("is in the folder of --output"));

@@ -132,6 +132,16 @@ TEST_F(Nonfinite, TheFirstLayerParameterAndRankAreNamedOnAllRanks) {
       MatchesRegex("step 2, NORM: the loss of sample 8 \\(microbatch 0 of data rank 0\\) is not a number; first "
                    "on rank 3: the output of block 2 in microbatch 0 \\(48 of 48 values\\); block 2/mlp.up.weight "
                    "has 1 such value\n.*"));
+  EXPECT_THAT(errors.front(), HasSubstr("use a smaller optimizer.lr"));
+}
+
+/// A smaller learning rate cannot help.
+TEST_F(Nonfinite, AWeightThatNoStepHasChangedIsThatOfTheCheckpoint) {
+  TinyRank rank(run_);
+  poison(*rank, "block 1/mlp.up.weight");
+  rank->weights_changed();
+  EXPECT_THAT(error_of([&] { rank->step(); }),
+              HasSubstr("such value\n  the weight is as the checkpoint has it: use another checkpoint"));
 }
 
 TEST_F(Nonfinite, AHeldOutLossIsTracedToItsLayerToo) {

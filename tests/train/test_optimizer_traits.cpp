@@ -63,5 +63,16 @@ TEST(OptimizerTraits, OfAnUpdateOfWholeParametersRefuseTheirDivision) {
   EXPECT_TRUE(refusals_of(run).empty());
 }
 
+/// The key that an optimizer names does not say which plugin refuses it.
+TEST(OptimizerRefusals, BeginWithThePlugin) {
+  test::TinyRun run;
+  run.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
+  run.keys["optimizer.plugin"] = "\"optim-trust\"";
+  const Refusals all = refusals_of(run);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all.front().message, "optimizer.plugin \"optim-trust\": optim-trust updates f64 weights on the host");
+  EXPECT_THAT(all.front().keys, ::testing::ElementsAre("train.precision"));
+}
+
 } // namespace
 } // namespace triax

@@ -9,7 +9,14 @@
 namespace triax {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+
+struct WarningLog : Log {
+  bool enabled(LogLevel level) const noexcept override { return level >= LogLevel::warn; }
+  void write(LogLevel, std::string_view text) noexcept override { lines.emplace_back(text); }
+  std::vector<std::string> lines;
+};
 
 class PreflightProcess : public ::testing::Test {
  protected:
@@ -18,7 +25,7 @@ class PreflightProcess : public ::testing::Test {
     run_.keys["plugins.path"] = "[\"" TEST_PLUGINS "\"]";
   }
   train::CheckedRun check(const plugin::CallLimits& limits = {}) const {
-    return train::preflight_in_child(run_.config(), null_log(),
+    return train::preflight_in_child(run_.config(), log_,
                                      {std::nullopt,
                                       [](const train::Placement& on) {
                                         return train::CheckedDevices{0, on.ranks};
@@ -36,6 +43,7 @@ class PreflightProcess : public ::testing::Test {
     return checked.preflight.refusals[0].message;
   }
   test::TinyRun run_;
+  mutable WarningLog log_;
 };
 
 TEST_F(PreflightProcess, AnswersAsPreflightDoes) {
@@ -83,6 +91,7 @@ TEST_F(PreflightProcess, APluginThatDiesIsRefusedByName) {
   EXPECT_EQ(refusal("supports", "crash"), name + "supports()" + crashed + at);
   EXPECT_EQ(refusal("rows", "crash"), name + "rows()" + crashed + at);
   EXPECT_EQ(refusal("create", "exit"), name + "its constructor called exit(3)" + at);
+  EXPECT_EQ(refusal("destroy", "crash"), name + "its destructor" + crashed + at);
 }
 
 TEST_F(PreflightProcess, APluginThatDoesNotReturnIsRefusedByName) {
@@ -90,6 +99,15 @@ TEST_F(PreflightProcess, APluginThatDoesNotReturnIsRefusedByName) {
   const std::string name = "schedule.plugin \"sched-crashing\": ", at = ", file " TEST_PLUGINS "/sched-crashing.so";
   EXPECT_EQ(refusal("create", "loop", limits), name + "its constructor did not return within 0.5 s" + at);
   EXPECT_EQ(refusal("rows", "loop", limits), name + "rows() did not return within 1 s" + at);
+}
+
+TEST_F(PreflightProcess, ASlowCallIsReportedOnceWhileItRuns) {
+  const plugin::CallLimits limits{std::chrono::milliseconds(500), std::chrono::milliseconds(1000),
+                                  std::chrono::milliseconds(100)};
+  EXPECT_NE(refusal("rows", "loop", limits), "");
+  EXPECT_THAT(log_.lines,
+              ElementsAre("schedule.plugin \"sched-crashing\": rows() has not returned for 0.1 s; the check "
+                          "waits up to 1 s"));
 }
 
 } // namespace

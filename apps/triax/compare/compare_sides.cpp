@@ -256,8 +256,9 @@ std::vector<config::Diagnostic> refuse_steps(const CompareArguments& arguments, 
   return {refusal(ErrorCode::kOutOfRange,
                   text("train.steps must be at least {} for {} rounds, got {}", arguments.plan.min_steps(),
                        arguments.plan.rounds, steps),
-                  text("--set train.steps={}, or fewer --rounds (at least {})",
-                       arguments.plan.min_steps() + 2 * arguments.plan.rounds * 5, compare::kMinRounds))};
+                  text("--set train.steps={}, or {} for five more steps in each turn; or fewer --rounds (at least {})",
+                       arguments.plan.min_steps(), arguments.plan.min_steps() + 2 * arguments.plan.rounds * 5,
+                       compare::kMinRounds))};
 }
 
 /// --dir; else runs/NAME-compare, or with a number that no earlier comparison has.

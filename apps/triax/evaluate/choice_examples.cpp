@@ -62,8 +62,10 @@ class ChoiceReader {
   ChoiceReader(const fs::path& file, std::vector<config::Diagnostic>& refusals) : file_(file), refusals_(refusals) {}
 
   std::vector<ChoiceExample> read() {
-    const std::string content =
-        os::read_text(file_, {.shown = file_.string(), .format = "file of choices", .max_bytes = std::size_t{1} << 30});
+    const std::string content = os::read_text(file_, {.shown = file_.string(),
+                                                      .format = "file of choices",
+                                                      .max_bytes = std::size_t{1} << 30,
+                                                      .takes_devices = false});
     std::string_view rest = content;
     for (line_ = 1; !rest.empty() && refusals_.size() < kMaxShownLines; ++line_) {
       const std::size_t end = rest.find('\n');

@@ -23,7 +23,7 @@ void add_evaluate(CLI::App& program, int& status) {
   CLI::App* verb = program.add_subcommand("evaluate", "loss, perplexity and bits per byte of a checkpoint's weights");
   const auto arguments = std::make_shared<TrainArguments>();
   arguments->evaluates = true;
-  verb->add_option("RUN.toml", arguments->file, "the run")->required();
+  verb->add_option("RUN.toml", arguments->file, "the run, or its folder")->required();
   verb->add_option("--checkpoint", arguments->checkpoint, text("{} [the newest of RUN.toml]", kCheckpointDoc))
       ->type_name("DIR")
       ->check(not_empty());

@@ -40,7 +40,10 @@ int plan(const PlanArguments& arguments) {
     if (calibration.run.empty()) require_nothing({"RUN.toml is required with --calibrate, which measures its plugins"});
     return calibrate(calibration);
   }
-  if (arguments.search.cluster.empty()) require_nothing({required_text({"--cluster"})});
+  if (arguments.search.cluster.empty())
+    require_nothing(
+        {"--cluster is required: a file of clusters/ (installed: share/triax/clusters), or one that "
+         "--calibrate writes"});
   if (arguments.search.file.empty() && arguments.list.empty()) require_nothing({"RUN.toml or --predict is required"});
   const cost::ClusterFile file = cost::read_cluster(arguments.search.cluster, "--cluster");
   if (!file.cluster) return refuse(file.refusals, arguments.search.json);

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "plugin/loader.hpp"
-#include "plugin/plugin_call.hpp"
 #include "triax/conformance/rank.hpp"
 
 namespace triax::app {
@@ -17,10 +16,7 @@ conformance::Object<Interface> create_for_suite(const plugin::Library& library, 
                                                 const std::vector<plugin::SearchFolder>& folders = {}) {
   plugin::Instance<Interface> made = plugin::create<Interface>(library, context, folders);
   const auto destroy = made.get_deleter();
-  return {made.release(), [destroy, &library](Interface* object) {
-            const plugin::CallScope call(library.descriptor->name, "its destructor", library.file);
-            destroy(object);
-          }};
+  return {made.release(), [destroy](Interface* object) { destroy(object); }};
 }
 
 /// For plugins of one rank. `options` must outlive the object.

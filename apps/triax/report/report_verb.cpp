@@ -9,6 +9,7 @@
 #include "common/errors_out.hpp"
 #include "common/list_option.hpp"
 #include "common/output_flag.hpp"
+#include "common/printable_line.hpp"
 #include "common/refuse.hpp"
 #include "common/result_out.hpp"
 #include "common/verbs.hpp"
@@ -28,11 +29,23 @@ struct ReportArguments {
 
 int report_runs(const ReportArguments& arguments) {
   std::vector<ReportedRun> runs;
+  std::vector<std::string> comparisons;
   try {
-    for (const std::string& folder : arguments.folders) runs.push_back(read_run(folder));
+    for (const std::string& folder : arguments.folders) {
+      const bool is_left_out = is_comparison(folder) && arguments.folders.size() > 1; // as of runs/*
+      if (is_left_out) {
+        comparisons.push_back(folder);
+      } else {
+        runs.push_back(read_run(folder));
+      }
+    }
+    if (runs.empty()) read_run(comparisons.front()); // throws
   } catch (const Error& error) {
     return refuse(config::code_of_unreadable(error.where()), error, "RUN_DIR", arguments.json);
   }
+  for (const std::string& folder : comparisons)
+    print_warning(Error("is the folder of a comparison, and is left out", folder,
+                        "compare.json has its result; the runs of its sides are the folders a and b in it"));
   try {
     if (!arguments.html.empty()) write_output(report_html(runs), arguments.html);
   } catch (const Error& error) {
@@ -40,6 +53,7 @@ int report_runs(const ReportArguments& arguments) {
     return kFailed;
   }
   result_out() << (arguments.json ? report_json(runs) : report_text(runs));
+  if (!arguments.json && !arguments.html.empty()) result_out() << "\npage: " << printable_line(arguments.html) << '\n';
   return kDone;
 }
 

@@ -139,6 +139,10 @@ std::int64_t ReportedRun::planned_steps() const {
   return out;
 }
 
+bool is_comparison(const fs::path& folder) {
+  return is_file(folder / "compare.json");
+}
+
 ReportedRun read_run(const std::string& folder) {
   std::error_code unknown;
   const fs::path path(folder);
@@ -146,7 +150,7 @@ ReportedRun read_run(const std::string& folder) {
     throw Error("does not exist", folder, "name the folder of a run: run.dir, by default runs/ and the TOML's name");
   if (!fs::is_directory(path, unknown))
     throw Error("is not a folder", folder, "name the folder of a run: run.dir, by default runs/ and the TOML's name");
-  if (is_file(path / "compare.json"))
+  if (is_comparison(path))
     throw Error("is the folder of a comparison", folder,
                 text("compare.json has its result; the runs of its sides are {} and {}", (path / "a").string(),
                      (path / "b").string()));

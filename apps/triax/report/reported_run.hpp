@@ -40,4 +40,7 @@ struct ReportedRun {
 
 ReportedRun read_run(const std::string& folder);
 
+/// Whether the folder is that of `triax compare`, which has two runs in it.
+bool is_comparison(const std::filesystem::path& folder);
+
 } // namespace triax::app

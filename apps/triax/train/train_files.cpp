@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/train_files.hpp"
 
+#include <filesystem>
+#include <system_error>
+
 #include "common/resolved_split.hpp"
 #include "config/run_files.hpp"
 #include "generate/imported_checkpoint.hpp"
@@ -29,12 +32,22 @@ config::LoadResult refuse_model_folder(const TrainArguments& arguments) {
   return out;
 }
 
+/// The TOML to load: of a run's folder, that with its values.
+std::filesystem::path toml_of(const TrainArguments& arguments) {
+  const std::filesystem::path resolved = std::filesystem::path(arguments.file) / config::kResolvedFile;
+  std::error_code unknown;
+  return arguments.evaluates && std::filesystem::is_regular_file(resolved, unknown)
+             ? resolved
+             : std::filesystem::path(arguments.file);
+}
+
 } // namespace
 
 config::LoadResult load_run(const TrainArguments& arguments, std::optional<int> world, plugin::FirstLoad first_load) {
   if (is_model_folder(arguments.file)) return refuse_model_folder(arguments);
   const config::Purpose purpose = arguments.evaluates ? config::Purpose::evaluate : config::Purpose::train;
-  config::LoadResult out = with_split(config::load(arguments.file, arguments.overrides, world, purpose, first_load));
+  config::LoadResult out =
+      with_split(config::load(toml_of(arguments), arguments.overrides, world, purpose, first_load));
   if (!out.run || arguments.checkpoint.empty()) return out;
   out.run->checkpoint.resume = "never";
   out.run->checkpoint.load = "weights";

@@ -269,10 +269,14 @@ std::string next_line(const config::RunConfig& run, const train::LoopResult& res
   }
   if (!more && !again)
     line += text(" --set train.steps={}", std::max(result.last_step, run.train.steps) + run.train.steps);
-  // The TOML may have "never", with which the command would begin anew.
-  const bool is_set = std::ranges::find(overrides, "checkpoint.resume", &config::Override::key) != overrides.end();
-  if (saved && (is_set || run.checkpoint.resume == "never")) line += " --set checkpoint.resume=auto";
-  if (!again && run.train.stop_at > 0) line += " --set train.stop_at=0";
+  // Flags that are left out would leave the TOML's value, such as "never".
+  const auto is_in_toml = [&](const char* key, bool has_value) {
+    const bool is_flag = std::ranges::find(overrides, key, &config::Override::key) != overrides.end();
+    return is_flag ? run.replaced.contains(key) : has_value;
+  };
+  if (saved && is_in_toml("checkpoint.resume", run.checkpoint.resume == "never"))
+    line += " --set checkpoint.resume=auto";
+  if (!again && is_in_toml("train.stop_at", run.train.stop_at > 0)) line += " --set train.stop_at=0";
   const fs::path longer = run.folder.parent_path() / (run.folder.filename().string() + "-longer");
   if (elsewhere) line += " --set " + shell_word("run.dir=" + from_here(longer).string());
   return like_a_flag ? line + " -- " + shell_word(file) : line;

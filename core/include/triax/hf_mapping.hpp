@@ -48,6 +48,8 @@ struct HfKey {
   /// True for an alternative key that export writes too, for programs that read only this name. It leaves the key out
   /// where the value is that of files without it.
   bool also_written = false;
+  /// The next step after the refusal of a value that is not supported; empty: use another model or plugin.
+  std::string hint = {};
 };
 
 /// A tensor that repeats another one, such as a tied head. It may be absent; import requires the same bits. Both names
@@ -72,8 +74,8 @@ struct HfArchitecture {
   /// Buffers, of any type: "transformer.h.{}.attn.bias", or a name without a number.
   std::vector<std::string> ignored_tensors = {};
   /// Lists of the file with the one value, as JSON, that their elements may have: {"layer_types",
-  /// "\"full_attention\""}. Other elements are refused. The list may be absent or null; export writes that of the
-  /// imported model.
+  /// "\"full_attention\""}. Other elements are refused, and lists without one element for each block. The list may be
+  /// absent or null; export writes that of the imported model.
   std::vector<std::pair<std::string, std::string>> constant_lists = {};
 };
 

@@ -8,8 +8,10 @@ namespace triax {
 const OptionValue& Options::value(std::string_view name) const {
   const auto found = values_.find(name);
   if (found == values_.end()) {
-    throw Error(triax::text("option \"{}\" is not in the plugin's option table", name), {},
-                "declare it in the table given to TRIAX_PLUGIN");
+    throw Error(triax::text("option \"{}\" has no value: it is required and not set, or is not in the plugin's option "
+                            "table",
+                            name),
+                {}, "set it, or declare it in the table given to TRIAX_PLUGIN");
   }
   return found->second;
 }

@@ -32,7 +32,9 @@ void refuse_new_folder(const fs::path& folder, const std::string& argument) {
   if (const std::string why = os::why_not_creatable(folder); !why.empty())
     throw Error("cannot be created: " + why, folder.string(), kNameWritable);
   const fs::file_type type = fs::symlink_status(folder, unknown).type();
-  if (type == fs::file_type::none) // its name is too long, or its folder may not be searched
+  if (const std::string why = os::why_name_too_long(folder); !why.empty())
+    throw Error("cannot be created: " + why, folder.string(), "choose a shorter name");
+  if (type == fs::file_type::none) // its path is too long, or its folder may not be searched
     throw Error("cannot be created: " + unknown.message(), folder.string(), "name another folder");
   if (type != fs::file_type::not_found)
     throw Error("already exists", folder.string(), "remove it, or name another folder");

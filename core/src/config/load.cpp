@@ -105,8 +105,10 @@ LoadResult load(Layers layers, const Path& file, const Intent& intent, plugin::F
     out.dropped = std::move(layers.dropped);
     out.unchecked = std::move(resolved.unchecked);
     if (refusals.empty()) out.run = run_config(file, resolved);
-    if (out.run)
+    if (out.run) {
       for (const ResolvedValue& value : out.values) out.run->values[value.key] = value.portable;
+      out.run->replaced = std::move(layers.replaced);
+    }
     if (out.run && purpose == Purpose::evaluate) set_to_evaluate(*out.run);
     if (out.run && purpose == Purpose::generate) set_to_generate(*out.run);
     if (out.run && purpose == Purpose::plan) leave_out_absent_data(*out.run, out.unchecked);

@@ -195,7 +195,13 @@ void add_flag_layers(std::vector<Layer>& layers, const std::vector<Override>& ov
   const std::string* name = nullptr;
   auto number = static_cast<int>(layers.size());
   for (const Override& flag : overrides) {
-    if (!name || *name != flag.flag) layers.push_back({{}, std::filesystem::current_path(), true});
+    if (!name || *name != flag.flag) {
+      // Not a temporary: GCC 12 with -O3 would report its maps as perhaps uninitialized.
+      Layer layer;
+      layer.base = std::filesystem::current_path();
+      layer.flag = true;
+      layers.push_back(std::move(layer));
+    }
     name = &flag.flag;
     Entry entry = flag_entry(flag, number++);
     Document& document = layers.back().document;
@@ -233,9 +239,10 @@ class Merger {
 
   void put(const Layer& layer, bool plugins) {
     for (const Entry& entry : layer.document.entries) {
-      if ((entry.key == "plugin") == plugins) {
-        out_.settings[entry.table][entry.key] = {entry, layer.base, layer.flag};
-      }
+      if ((entry.key == "plugin") != plugins) continue;
+      const auto [setting, is_new] = out_.settings[entry.table].try_emplace(entry.key);
+      if (layer.flag && !is_new && !setting->second.flag) out_.replaced.insert(entry.table + "." + entry.key);
+      setting->second = {entry, layer.base, layer.flag};
     }
   }
 

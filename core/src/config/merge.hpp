@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct Layers {
   std::map<std::string, std::map<std::string, Setting>> settings; // by table and key
   std::map<std::string, Position> tables;                         // where each table was first written
   std::vector<std::string> dropped;                               // see LoadResult::dropped
+
+  std::set<std::string> replaced; // see RunConfig::replaced
 
   const Setting* find(const std::string& table, const std::string& key) const;
 };

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -163,6 +164,7 @@ struct RunConfig {
   LaunchKeys launch;
   CheckpointKeys checkpoint;
   std::map<std::string, std::string> values; // of all keys, as in resolved.toml
+  std::set<std::string> replaced;            // keys that files set, with other values than flags
 
   /// Checkpoints are folders in it.
   std::filesystem::path checkpoints() const { return folder / kCheckpointFolder; }

@@ -220,6 +220,10 @@ Refusals MappedModel::refusals() const {
                               [&] { return model_->supports({.vocab = vocab_, .has_weights = true}, layout_); });
 }
 
+int MappedModel::blocks() const {
+  return plugin::guarded_call(plugin_.name, "info", [&] { return model_->info().blocks; });
+}
+
 OptionTexts MappedModel::resolved_options() const {
   return plugin::guarded_call(plugin_.name, "resolved_options", [&] {
     OptionTexts out;

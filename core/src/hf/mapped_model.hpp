@@ -54,6 +54,8 @@ class MappedModel {
 
   /// The refusals of the model, on one rank.
   Refusals refusals() const;
+  /// Its transformer blocks.
+  int blocks() const;
   /// The values that the model computes for options that stand for a default.
   OptionTexts resolved_options() const;
   /// The plugin's table. Throws the plugin's Error if the architecture cannot store a model with these options.

@@ -17,6 +17,7 @@ namespace triax::hf {
 
 namespace {
 
+constexpr const char* kOtherPlugin = "use another model, or choose a model plugin that supports it with --model";
 constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{4} << 20;
 /// Keys of transformers, MLX, and early versions of compressed-tensors.
 constexpr std::array<std::string_view, 3> kQuantizationKeys = {"quantization_config", "quantization",
@@ -120,8 +121,7 @@ class ConfigReading {
       }
       const bool is_quantized = std::ranges::find(kQuantizationKeys, outer_key(key)) != kQuantizationKeys.end();
       refuse(text("{} = {} is an unknown key of {}", shown_key(key), shown_json(json), architecture_.name),
-             is_quantized ? kQuantized
-                          : text("if it does not change what the model computes: --ignore {}", shown_key(key)));
+             is_quantized ? kQuantized : text("if it does not change what the model computes: {}", without_key(key)));
     }
   }
 
@@ -143,6 +143,12 @@ class ConfigReading {
   struct Source {
     std::string key, json, text;
   };
+
+  /// A name that is too long to be shown cannot be given to --ignore.
+  static std::string without_key(const std::string& key) {
+    const std::string shown = shown_key(key);
+    return is_named(key, shown) ? "--ignore " + shown : "remove it from the file";
+  }
 
   static bool is_in_object(const std::string& key, const HfKey& object) { return key.starts_with(object.key + "."); }
 
@@ -169,7 +175,7 @@ class ConfigReading {
     const auto listed =
         std::ranges::find_if(key.values, [&](const HfValue& value) { return is_same_json(value.json, json); });
     if (listed == key.values.end() && (key.option.empty() || key.only_values))
-      return found == config_.values.end() ? refuse_default(key) : refuse_value(key.key, json, key.values);
+      return found == config_.values.end() ? refuse_default(key) : refuse_value(key.key, json, key.values, key.hint);
     if (key.option.empty()) return;
     const triax_option& row = reader_.rows.at(key.option);
     std::optional<std::string> option =
@@ -232,17 +238,19 @@ class ConfigReading {
     return out;
   }
 
-  void refuse_value(const std::string& key, const std::string& json, const std::vector<HfValue>& values) {
+  void refuse_value(const std::string& key, const std::string& json, const std::vector<HfValue>& values,
+                    const std::string& hint = {}) {
     refuse(text("{} = {} is not supported by {}, which has {}", key, shown_json(json), reader_.plugin,
                 alternatives(values)),
-           "use another model, or choose a model plugin that supports it with --model");
+           hint.empty() ? kOtherPlugin : hint);
   }
 
   /// The value of a file without the key.
   void refuse_default(const HfKey& key) {
     refuse(text("{} is missing, and its default {} is not supported by {}, which has {}", key.key, key.absent,
                 reader_.plugin, alternatives(key.values)),
-           text("set {} if the model was trained with {}, or use another model", key.key, alternatives(key.values)));
+           text("set {} if the model was trained with {}{}", key.key, alternatives(key.values),
+                key.hint.empty() ? ", or use another model" : "; " + key.hint));
   }
 
   void refuse(const std::string& message, const std::string& hint) {

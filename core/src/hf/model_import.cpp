@@ -11,6 +11,7 @@
 #include "checkpoint/weights.hpp"
 #include "hf/architecture_choice.hpp"
 #include "hf/carried_files.hpp"
+#include "hf/config_sizes.hpp"
 #include "hf/hints.hpp"
 #include "hf/parameter_source.hpp"
 #include "hf/run_toml.hpp"
@@ -47,6 +48,8 @@ void refuse_run_output(const fs::path& run, const fs::path& checkpoint) {
     throw Error("is in the folder of --output", run.string(), "name a file beside the checkpoint with --run");
   if (const std::string why = os::why_not_creatable(run); !why.empty())
     throw Error("cannot be created: " + why, run.string(), kNameWritableFile);
+  if (const std::string why = os::why_name_too_long(run); !why.empty())
+    throw Error("cannot be created: " + why, run.string(), "choose a shorter name");
   const fs::file_type type = fs::symlink_status(run, unknown).type();
   if (type == fs::file_type::none)
     throw Error("cannot be created: " + unknown.message(), run.string(), kNameWritableFile);
@@ -107,16 +110,16 @@ ModelImport::ModelImport(ImportRequest request) : request_(without_slashes(std::
 }
 
 void ModelImport::read_config() {
-  const ModelConfig config = read_model_config(request_.folder);
-  ArchitectureChoice choice = choose_architecture(config, request_.model, request_.paths);
+  config_ = read_model_config(request_.folder);
+  ArchitectureChoice choice = choose_architecture(config_, request_.model, request_.paths);
   plugin_ = std::move(choice.plugin);
   architecture_ = &plugin_.architectures[choice.index];
-  if (!config.model_type.empty() && config.model_type != architecture_->model_type)
+  if (!config_.model_type.empty() && config_.model_type != architecture_->model_type)
     refusals_.add(make_refusal(ErrorCode::kConflict, {}, "{}: model_type is \"{}\", but that of {} is \"{}\"",
-                               config.file, shortened(printable(config.model_type)), architecture_->name,
+                               config_.file, shortened(printable(config_.model_type)), architecture_->name,
                                architecture_->model_type)
                       .with_hint("{}", kOtherModel));
-  options_ = options_of(config, *architecture_, {plugin_.name, plugin_.rows, request_.ignored}, refusals_);
+  options_ = options_of(config_, *architecture_, {plugin_.name, plugin_.rows, request_.ignored}, refusals_);
 }
 
 /// Errors of files are reported together with those of config.json.
@@ -131,19 +134,24 @@ void ModelImport::read_tensors() {
 
 void ModelImport::match_model() {
   const MappedModel model(plugin_, options_);
+  const std::string absent = absent_sizes(config_, *architecture_, plugin_.rows);
   // The weights fix the options, and the layout is one rank: what the plugin suggests to change cannot change.
   for (const Refusal& refusal : model.refusals())
-    refusals_.add({refusal.code, {}, text("{}: {}", request_.folder / kConfigFile, refusal.message), kOtherModel});
+    refusals_.add({refusal.code, {}, text("{}: {}", config_.file, refusal.message), kOtherModel + absent});
+  refuse_list_lengths(config_, *architecture_, model.blocks(), refusals_);
   if (!refusals_.empty()) return;
   try {
     model.rows(*architecture_);
-  } catch (const Error&) {
+  } catch (const Error& error) {
     if (match_another(model)) return;
-    throw;
+    throw Error(error.message(), text("{}, {}", config_.file, error.where()), kOtherModel + absent);
   }
   parameters_ = model.parameters(*architecture_);
   match_ = match_tensors(*tensors_, {plugin_.name, *architecture_, parameters_});
-  refusals_.add(match_.refusals);
+  for (Refusal refusal : match_.refusals) {
+    if (refusal.code == ErrorCode::kIncompatible) refusal.hint += absent; // a shape
+    refusals_.add(std::move(refusal));
+  }
 }
 
 /// A plugin may refuse to store the model as its architecture, where only an earlier version of transformers did so.

@@ -59,6 +59,7 @@ class ModelImport {
   std::string toml() const;
 
   const ImportRequest request_;
+  ModelConfig config_;
   MappedPlugin plugin_;
   const HfArchitecture* architecture_ = nullptr; // of plugin_
   OptionTexts options_;

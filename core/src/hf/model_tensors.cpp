@@ -65,7 +65,8 @@ std::string indexed_file(const fs::path& index, const std::string& tensor, const
   if (!value.is_string() || named.find('/') != std::string::npos || named.starts_with('.') ||
       !named.ends_with(kEnding) || std::ranges::any_of(named, is_control))
     throw Error(text("names {} for tensor \"{}\", which is not a safetensors file of the folder",
-                     shortened(printable(named)), shortened(printable(tensor))),
+                     value.is_string() ? text("\"{}\"", shortened(printable(named))) : shortened(printable(named)),
+                     shortened(printable(tensor))),
                 index.string(), kDownloadAgain);
   return named;
 }

@@ -23,6 +23,9 @@ std::string quoted(const fs::path& path) {
   return plugin::to_toml(path);
 }
 
+// The largest that the model supports, with which samples may not fit into memory.
+constexpr const char* kOfSequence = "  # tokens per sample: use fewer if no weight depends on it, as in model-llama";
+
 // A small learning rate: the weights are trained. All other choices are those of examples/.
 constexpr const char* kOtherTables = R"(
 [batch]
@@ -50,7 +53,8 @@ steps = 100
 
 std::string run_toml(const RunChoices& choices) {
   std::string out = text("# {}.\n\n[model]\n", shortened(printable(choices.comment), 400));
-  for (const auto& [key, value] : choices.model) out += text("{} = {}\n", key, value);
+  for (const auto& [key, value] : choices.model)
+    out += text("{} = {}{}\n", key, value, key == "sequence" ? kOfSequence : "");
   out += text("\n[checkpoint]\nfrom = {}\nload = \"weights\"\n", quoted(seen_from(choices.run, choices.checkpoint)));
   out += "\n[data]\n";
   out += choices.data.empty() ? "# path = \"PREFIX\"  # token files of triax data prepare, with the model's tokenizer\n"

@@ -2,6 +2,7 @@
 #include "os/durable_file.hpp"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -180,6 +181,12 @@ fs::path partial_name(const fs::path& path) {
   for (int number = 2; fs::exists(fs::symlink_status(out, unknown)); ++number)
     out = path.parent_path() / text("{}-{}", plain, number);
   return out;
+}
+
+std::string why_name_too_long(const fs::path& path) {
+  const std::size_t name = path.filename().native().size(), partial = partial_name(path).filename().native().size();
+  if (partial <= NAME_MAX) return {};
+  return text("File name too long: {} bytes; at most {} are possible here", name, NAME_MAX - (partial - name));
 }
 
 void rename_to_new(const fs::path& from, const fs::path& to, const std::string& hint) {

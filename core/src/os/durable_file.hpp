@@ -76,6 +76,8 @@ void sync_folder(const std::filesystem::path& folder);
 /// A hidden name in the same folder, for what is not complete: "a/.x.partial-4711" for "a/x". Differs from process to
 /// process, and from what killed processes have left.
 std::filesystem::path partial_name(const std::filesystem::path& path);
+/// The reason why `path` cannot have a partial name, which is longer than its own; empty if it can.
+std::string why_name_too_long(const std::filesystem::path& path);
 /// Locks a file or folder with a partial name while its process lives, and this object.
 Descriptor lock_partial(const std::filesystem::path& partial) noexcept;
 /// Removes what killed processes have left under partial names of `path`: own files that have no lock.

@@ -36,6 +36,8 @@ class TextInput {
     if (::fstat(descriptor_, &status) != 0) fail(errno);
     if (S_ISDIR(status.st_mode))
       throw Error(text("is a folder, not a {}", format_with(" file")), request_.shown, "name a file");
+    if (!request_.takes_devices && (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode)))
+      throw Error(text("is a device, not a {}", format_with(" file")), request_.shown, "name a file");
     // A read from a FIFO that no writer has opened yet returns 0, as at the end of the text.
     if (S_ISFIFO(status.st_mode) && !is_anonymous_pipe()) wait();
     std::string out;

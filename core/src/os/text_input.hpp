@@ -21,6 +21,7 @@ struct TextRequest {
   std::size_t max_bytes = std::size_t{8} << 20;
   std::chrono::milliseconds silence{60'000}; // without a byte from a pipe
   std::string hint_if_missing = {};
+  bool takes_devices = true; // false: a device, which may be endless, is refused
 };
 
 std::string read_text(const std::filesystem::path& file, const TextRequest& request);

@@ -55,7 +55,7 @@ class LoadedPlanner {
   const plugin::Library* library_ = nullptr;
   Options options_;
   Layout layout_ = Layout::ptd(1, 1, 1);
-  plugin::Instance<Planner> planner_{nullptr, [](void*) {}};
+  plugin::Instance<Planner> planner_;
 };
 
 SearchResult search_plans(PlanCosts& costs, const LoadedPlanner& planner, int count);

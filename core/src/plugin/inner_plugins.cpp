@@ -14,7 +14,7 @@ namespace {
 /// An object, and the options that its context refers to.
 struct Created {
   Options options;
-  Instance<void> object{nullptr, nullptr};
+  Instance<void> object;
 };
 
 const triax_option& required_option(const Library& library, const std::string& key) {

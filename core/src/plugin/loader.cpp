@@ -246,6 +246,12 @@ const triax_option* find_option(const Library& library, std::string_view name) {
   return found == library.options.end() ? nullptr : &*found;
 }
 
+void Destroyer::operator()(void* object) const noexcept {
+  const CallScope call(library_ ? library_->descriptor->name : "", "its destructor",
+                       library_ ? library_->file : fs::path());
+  destroy_(object);
+}
+
 void* create_object(const Library& library, const PluginContext& context, const std::vector<SearchFolder>& folders) {
   check_kind(*library.descriptor, library.descriptor->kind, library.file);
   char reason[1024] = "";

@@ -105,9 +105,24 @@ std::string core_soname(std::string_view version);
 /// Whether load() has passed `file` to the dynamic linker, so that its initializers have run in this process.
 bool is_loaded(const std::filesystem::path& file);
 
-/// A plugin's object; its deleter is the plugin's `destroy`.
+/// Destroys a plugin's object. A probe process records the call (plugin_call.hpp).
+class Destroyer {
+ public:
+  Destroyer() = default; // for no object
+  explicit Destroyer(const Library& library) : library_(&library), destroy_(library.descriptor->destroy) {}
+  /// For an object that is not of a library.
+  explicit Destroyer(void (*destroy)(void*)) : destroy_(destroy) {}
+
+  void operator()(void* object) const noexcept;
+
+ private:
+  const Library* library_ = nullptr;
+  void (*destroy_)(void*) = nullptr;
+};
+
+/// A plugin's object.
 template <class Interface>
-using Instance = std::unique_ptr<Interface, void (*)(void*)>;
+using Instance = std::unique_ptr<Interface, Destroyer>;
 
 /// `folders`: where a plugin that wraps another finds that; empty: search_folders({}).
 void* create_object(const Library& library, const PluginContext& context,
@@ -117,7 +132,7 @@ void* create_object(const Library& library, const PluginContext& context,
 template <class Interface>
 Instance<Interface> create(const Library& library, const PluginContext& context,
                            const std::vector<SearchFolder>& folders = {}) {
-  return {static_cast<Interface*>(create_object(library, context, folders)), library.descriptor->destroy};
+  return {static_cast<Interface*>(create_object(library, context, folders)), Destroyer(library)};
 }
 
 } // namespace triax::plugin

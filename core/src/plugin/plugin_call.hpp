@@ -21,6 +21,7 @@ namespace triax::plugin {
 struct CallLimits {
   std::chrono::milliseconds call = std::chrono::seconds(30);
   std::chrono::milliseconds slow_call = std::chrono::seconds(600);
+  std::chrono::milliseconds notice = std::chrono::seconds(30); // after which a slow call is reported
 };
 
 enum class CallKind {
@@ -45,7 +46,8 @@ struct CallRecord {
   RankActivity activity;      // of the child: knows calls that have no CallScope, and points into libraries
   int answer = -1;            // the child's descriptor for its answer
   PluginCall closer;          // the first call after which `answer` was closed
-  /// Deadline of `current` in ticks of the steady clock: the only field that the parent reads while the child runs.
+  /// Deadline of `current` in ticks of the steady clock, written after it. While the child runs, the parent reads only
+  /// this field, and `current` between two equal values of it.
   std::atomic<std::int64_t> deadline{std::chrono::steady_clock::time_point::max().time_since_epoch().count()};
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free, "shared by two processes");

@@ -76,7 +76,8 @@ void name_inner_call(const RankActivity::Call& call, ProbeFailure& failure) {
 
 class ProbeChild {
  public:
-  ProbeChild(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits);
+  ProbeChild(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits,
+             const SlowCallObserver& slow);
 
   /// The descriptor of its answer; -1 at the end of the answer.
   int answer() const { return process_.descriptor(); }
@@ -88,17 +89,22 @@ class ProbeChild {
  private:
   std::string outcome(const PluginCall& call) const;
   Clock::time_point extended_deadline();
+  void report_slow_call(Clock::time_point deadline);
 
   const CallLimits limits_;
+  const SlowCallObserver& slow_;
   const SharedRecord record_;
   os::ForkedProcess process_;
   bool timed_out_ = false;
   Clock::time_point looked_ = Clock::now(), deadline_ = Clock::time_point::max();
   Clock::duration not_counted_{}; // time since the current call began that does not count
+  Clock::time_point reported_{};  // deadline of the last slow call that was reported
 };
 
-ProbeChild::ProbeChild(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits)
+ProbeChild::ProbeChild(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits,
+                       const SlowCallObserver& slow)
     : limits_(limits),
+      slow_(slow),
       record_(limits),
       process_(
           [&](int answer) {
@@ -114,6 +120,7 @@ ProbeChild::ProbeChild(const std::function<std::string()>& body, ProbeOutput out
 bool ProbeChild::ended() {
   if (process_.ended()) return true;
   const Clock::time_point deadline = extended_deadline();
+  if (slow_) report_slow_call(deadline);
   if (Clock::now() < deadline) return false;
   timed_out_ = true;
   constexpr auto kGrace = std::chrono::seconds(2); // for the handler of SIGABRT, which records the plugin on the stack
@@ -130,6 +137,17 @@ Clock::time_point ProbeChild::extended_deadline() {
   if (std::exchange(deadline_, deadline) != deadline) not_counted_ = {}; // another call
   if (process_.is_stopped() || round > kMaxRound) not_counted_ += round;
   return deadline == Clock::time_point::max() ? deadline : deadline + not_counted_;
+}
+
+/// `deadline`: extended.
+void ProbeChild::report_slow_call(Clock::time_point deadline) {
+  if (deadline_ == Clock::time_point::max() || reported_ == deadline_) return;
+  if (deadline - Clock::now() > limits_.slow_call - limits_.notice) return;
+  const PluginCall call = record_->current;
+  const Clock::time_point now{Clock::duration(record_->deadline.load(std::memory_order_acquire))};
+  if (now != deadline_ || call.kind != CallKind::slow_call) return; // another call
+  reported_ = deadline_;
+  slow_(call);
 }
 
 ProbeResult ProbeChild::result() const {
@@ -222,18 +240,19 @@ std::string ProbeFailure::hint(const std::filesystem::path& library) const {
   return other + "this is a defect of the plugin: use another plugin or version, or report it to its author" + debug;
 }
 
-ProbeResult run_probe(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits) {
-  return std::move(run_probes({&body, 1}, output, limits).front());
+ProbeResult run_probe(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits,
+                      const SlowCallObserver& slow) {
+  return std::move(run_probes({&body, 1}, output, limits, slow).front());
 }
 
 std::vector<ProbeResult> run_probes(std::span<const std::function<std::string()>> bodies, ProbeOutput output,
-                                    const CallLimits& limits) {
+                                    const CallLimits& limits, const SlowCallObserver& slow) {
   constexpr std::size_t kMaxChildren = 16; // at a time
   std::vector<ProbeResult> out(bodies.size());
   std::vector<std::unique_ptr<ProbeChild>> children(bodies.size());
   for (std::size_t started = 0, ended = 0; ended < bodies.size();) {
     for (; started < bodies.size() && started - ended < kMaxChildren; ++started)
-      children[started] = std::make_unique<ProbeChild>(bodies[started], output, limits);
+      children[started] = std::make_unique<ProbeChild>(bodies[started], output, limits, slow);
     wait_for_any(children);
     for (std::size_t i = 0; i < started; ++i) {
       if (!children[i] || !children[i]->ended()) continue;

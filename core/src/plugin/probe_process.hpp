@@ -39,16 +39,20 @@ struct ProbeResult {
   std::optional<ProbeFailure> failure; // if set, there is no output
 };
 
+/// Receives, once for each, a slow call that has not returned for CallLimits::notice.
+using SlowCallObserver = std::function<void(const PluginCall&)>;
+
 enum class ProbeOutput {
   inherited, // the child writes to the streams of its parent
   captured   // output is dropped, except the last line of a child that fails
 };
 
 /// If `body` throws a std::exception, throws Error with its text.
-ProbeResult run_probe(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits = {});
+ProbeResult run_probe(const std::function<std::string()>& body, ProbeOutput output, const CallLimits& limits = {},
+                      const SlowCallObserver& slow = {});
 
 /// Runs several functions concurrently, each in a separate child. Returns the results in their order.
 std::vector<ProbeResult> run_probes(std::span<const std::function<std::string()>> bodies, ProbeOutput output,
-                                    const CallLimits& limits = {});
+                                    const CallLimits& limits = {}, const SlowCallObserver& slow = {});
 
 } // namespace triax::plugin

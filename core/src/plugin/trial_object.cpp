@@ -2,7 +2,6 @@
 #include "plugin/trial_object.hpp"
 
 #include "plugin/option_text.hpp"
-#include "plugin/plugin_call.hpp"
 
 namespace triax::plugin {
 
@@ -18,9 +17,7 @@ TrialObject try_object(const Library& library) {
   }
   const Layout layout = Layout::ptd(1, 1, 1);
   try {
-    void* const object = create_object(library, PluginContext{options, null_log(), layout});
-    const CallScope call(library.descriptor->name, "its destructor", library.file);
-    library.descriptor->destroy(object);
+    create<void>(library, PluginContext{options, null_log(), layout});
   } catch (const Error& error) {
     out.error = error;
   }

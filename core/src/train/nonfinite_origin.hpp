@@ -27,7 +27,17 @@ struct RepeatedStep {
   double timeout_s = 0;
 };
 
-/// "first on rank 2: the output of block 3 in microbatch 0 (5 of 64 values)". The same text on all ranks.
-std::string nonfinite_origin(const RepeatedStep& of);
+/// The next step if no step has changed the weight since it was read.
+inline constexpr const char* kOtherCheckpoint =
+    "the weight is as the checkpoint has it: use another checkpoint; if it is finite there, set train.precision to a "
+    "type in which it does not overflow";
+
+struct NonfiniteOrigin {
+  std::string text; // "first on rank 2: the output of block 3 in microbatch 0 (5 of 64 values)"
+  bool is_weight = false;
+};
+
+/// The same on all ranks.
+NonfiniteOrigin nonfinite_origin(const RepeatedStep& of);
 
 } // namespace triax::train

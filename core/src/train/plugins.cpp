@@ -268,9 +268,7 @@ Refusals RankPlugins::fixed_refusals() const {
   });
   if (host_ && kernels_->computes()) out.add(host_->refusals(run_, optimizer_traits()));
   if (run_.generate || !run_.kernels.library) return out; // if it is not installed, the device kind is not known
-  out.add(answer_of(run_.optimizer, [&] {
-    return optimizer_->supports({run_.train.master, host_ ? DeviceKind::host : kernels_->device_kind()});
-  }));
+  out.add(optimizer_refusals());
   if (run_.memory.offload != "none" && !run_.evaluates) ask_for_offload(out); // an evaluation has no state
   if (kernels_->device_kind() != DeviceKind::host && run_.log.timeline > 0)
     out.add(make_refusal(ErrorCode::kUnsupported, {"log.timeline", "kernels.plugin"},
@@ -278,6 +276,16 @@ Refusals RankPlugins::fixed_refusals() const {
                          "when its passes run",
                          run_.log.timeline, run_.kernels.name, name_of(kernels_->device_kind()))
                 .with_hint("leave log.timeline out, or use a kernel set that computes on the host"));
+  return out;
+}
+
+/// An optimizer may name a key such as train.precision, whose place says nothing about the optimizer.
+Refusals RankPlugins::optimizer_refusals() const {
+  const DeviceKind device = host_ ? DeviceKind::host : kernels_->device_kind();
+  Refusals out = answer_of(run_.optimizer, [&] { return optimizer_->supports({run_.train.master, device}); });
+  const std::string prefix = text("optimizer.plugin \"{}\": ", run_.optimizer.name);
+  for (Refusal& refusal : out)
+    if (!refusal.message.starts_with(prefix)) refusal.message = prefix + refusal.message;
   return out;
 }
 

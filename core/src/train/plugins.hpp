@@ -56,6 +56,7 @@ class RankPlugins {
   Refusals model_refusals(const Layout& layout) const;
   /// The same for every layout, split, microbatch and schedule.
   Refusals fixed_refusals() const;
+  Refusals optimizer_refusals() const;
   /// They depend on which axes have several ranks, and not on how many.
   Refusals axis_refusals(const Layout& layout, const Placement& placement, bool on_this_machine) const;
   /// @}

@@ -2,6 +2,7 @@
 #include "train/preflight_process.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -155,16 +156,26 @@ Refusal refusal_of(const config::RunConfig& run, const plugin::ProbeFailure& fai
   return out;
 }
 
+/// "optimizer.plugin "optim-a": the dry run of rank 0 has not returned for 30 s; ..."
+std::string slow_text(const config::RunConfig& run, const plugin::PluginCall& call, const plugin::CallLimits& limits) {
+  using Seconds = std::chrono::duration<double>;
+  const config::PluginChoice* choice = run.find_plugin(call.plugin);
+  const std::string plugin = choice ? text("{}.plugin \"{}\": ", choice->named_in, choice->name) : std::string();
+  return text("{}{} has not returned for {} s; the check waits up to {} s", plugin, call.what,
+              Seconds(limits.notice).count(), Seconds(limits.slow_call).count());
+}
+
 } // namespace
 
 ChildAnswer ask_in_child(const config::RunConfig& run, const std::function<std::string()>& body,
-                         const plugin::CallLimits& limits) {
+                         const plugin::CallLimits& limits, Log& log) {
+  const auto slow = [&](const plugin::PluginCall& call) { log.warn("{}", slow_text(run, call, limits)); };
   const plugin::ProbeResult result = plugin::run_probe(
       [&body] {
         const plugin::CallScope all({}, "the check of the run", {}, plugin::CallKind::unlimited);
         return body();
       },
-      plugin::ProbeOutput::inherited, limits);
+      plugin::ProbeOutput::inherited, limits, slow);
   if (!result.failure) return {result.output, {}};
   if (result.failure->plugin.empty())
     throw Error(text("{}, outside of all plugins", result.failure->reason()), {},
@@ -181,7 +192,7 @@ CheckedRun preflight_in_child(const config::RunConfig& run, Log& log, const Pref
     checked.preflight = preflight(run, checked.placement, log, request.devices(checked.placement));
     return packed(checked);
   };
-  const ChildAnswer answer = ask_in_child(run, body, limits);
+  const ChildAnswer answer = ask_in_child(run, body, limits, log);
   if (answer.refusals.empty()) return unpacked(answer.packed);
   CheckedRun out;
   out.placement = request.placement.value_or(Placement{});

@@ -12,6 +12,7 @@
 
 #include "plugin/plugin_call.hpp"
 #include "train/preflight.hpp"
+#include "triax/log.hpp"
 
 namespace triax::train {
 
@@ -34,8 +35,9 @@ struct ChildAnswer {
   Refusals refusals;  // the plugin that ended the child; then `packed` is empty
 };
 
-/// Calls `body`, which calls the run's plugins, in a child process, and returns its result.
+/// Calls `body`, which calls the run's plugins, in a child process, and returns its result. `log` gets a warning about
+/// a call that has not returned for CallLimits::notice.
 ChildAnswer ask_in_child(const config::RunConfig& run, const std::function<std::string()>& body,
-                         const plugin::CallLimits& limits = {});
+                         const plugin::CallLimits& limits = {}, Log& log = null_log());
 
 } // namespace triax::train

@@ -46,10 +46,22 @@ std::string value_of(const std::map<std::string, std::string>& values, const std
   return found == values.end() ? "not set" : found->second;
 }
 
+/// Whether a key of [model] has the value that its default gives. A checkpoint may lack the key, if it is of an earlier
+/// version of the plugin, or of an import whose config.json does not set it: the default means "as before".
+bool has_default(const config::RunConfig& run, const std::string& key) {
+  if (!key.starts_with(kModelTable)) return false;
+  const plugin::Library* const library = run.model.library;
+  const triax_option* const option = library ? plugin::find_option(*library, key.substr(kModelTable.size())) : nullptr;
+  return option && option->default_value &&
+         plugin::to_toml(plugin::parse_option(*option, option->default_value)) == value_of(run.values, key);
+}
+
 std::vector<std::string> changed(const config::RunConfig& run, const Manifest& manifest) {
   std::vector<std::string> out;
-  for (const auto& [key, value] : run.values)
-    if (!is_of_files(key) && value_of(manifest.config, key) != value) out.push_back(key);
+  for (const auto& [key, value] : run.values) {
+    const bool is_new = !manifest.config.contains(key) && has_default(run, key);
+    if (!is_of_files(key) && !is_new && value_of(manifest.config, key) != value) out.push_back(key);
+  }
   for (const auto& [key, value] : manifest.config)
     if (!is_of_files(key) && !run.values.contains(key)) out.push_back(key);
   return out;
@@ -83,15 +95,6 @@ std::vector<std::string> responsible(const config::RunConfig& run, const Manifes
   return out;
 }
 
-/// Whether the key has the value that its default gives. A checkpoint of an earlier version of the plugin may lack the
-/// key: the default means "as before".
-bool has_default(const config::RunConfig& run, const std::string& key) {
-  const plugin::Library* const library = run.model.library;
-  const triax_option* const option = library ? plugin::find_option(*library, key.substr(kModelTable.size())) : nullptr;
-  return option && option->default_value &&
-         plugin::to_toml(plugin::parse_option(*option, option->default_value)) == value_of(run.values, key);
-}
-
 /// The changed keys of [model] with which equal weights are another model.
 std::vector<std::string> changed_model(const config::RunConfig& run, const Manifest& manifest,
                                        const std::vector<std::string>& training_options) {
@@ -99,8 +102,7 @@ std::vector<std::string> changed_model(const config::RunConfig& run, const Manif
   for (const std::string& key : responsible(run, manifest, {kModelTable.data()})) {
     const bool in_training_only =
         std::ranges::find(training_options, key.substr(kModelTable.size())) != training_options.end();
-    const bool is_new = !manifest.config.contains(key) && has_default(run, key);
-    if (!in_training_only && !is_new) out.push_back(key);
+    if (!in_training_only) out.push_back(key);
   }
   return out;
 }
@@ -155,7 +157,8 @@ class Comparison {
     const std::vector<std::string> keys = changed_model(run_, manifest_, training_options);
     if (keys.empty() || !out_.empty()) return; // or a tensor shows it
     out_.add(make_refusal(ErrorCode::kIncompatible, keys,
-                          "cannot continue from {}: its weights have another meaning in this model. Changed: {}",
+                          "cannot continue from {}: its weights or its samples have another meaning in this model. "
+                          "Changed: {}",
                           point_.folder, joined(changes(run_, manifest_, keys)))
                  .with_hint("use the values that the checkpoint was written with; {}; or {}", weights_hint(), anew()));
   }

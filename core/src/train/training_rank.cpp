@@ -124,7 +124,7 @@ struct Rank::Impl final : control::JobAbort::Listener {
   /// The error `nonfinite` of this step (0: evaluation), with the first place of such a value.
   Error located(const Error& nonfinite, std::int64_t step) {
     const std::string key = text("nonfinite/{}", ++searches);
-    std::string origin;
+    NonfiniteOrigin origin;
     try {
       origin = noting_failure([&] {
         return nonfinite_origin({*walker, *device, *stream, step, plugins.model().count(), number, layout.world_size(),
@@ -136,7 +136,9 @@ struct Rank::Impl final : control::JobAbort::Listener {
       throw Error(text("{}; cannot find the first operation that gave it: {}", nonfinite.message(), error.what()),
                   nonfinite.where(), nonfinite.hint());
     }
-    return Error(text("{}; {}", nonfinite.message(), origin), nonfinite.where(), nonfinite.hint());
+    const bool was_read = origin.is_weight && has_read_weights && steps < first_step;
+    return Error(text("{}; {}", nonfinite.message(), origin.text), nonfinite.where(),
+                 was_read ? kOtherCheckpoint : nonfinite.hint());
   }
 
   void report_scale(const executor::StepOutcome& outcome, StepResult& result) {
@@ -177,7 +179,8 @@ struct Rank::Impl final : control::JobAbort::Listener {
   std::unique_ptr<DatasetSource> training, held_out;
   std::vector<RankParameter> parameters;
   RecordedTraffic recorded;
-  std::int64_t steps = 0, missing_timelines = 0, searches = 0;
+  std::int64_t steps = 0, first_step = 1, missing_timelines = 0, searches = 0;
+  bool has_read_weights = false;
   bool has_failed = false;                               // a step or an evaluation has thrown
   std::optional<control::JobAbort::Listening> listening; // destroyed first
 };
@@ -306,6 +309,7 @@ void Rank::load_plugins(const std::map<std::string, std::string>& states) {
 
 void Rank::resume(const checkpoint::TrainingState& state) {
   impl_->steps = state.step;
+  impl_->first_step = state.step + 1;
   StepScalars scalars;
   scalars.step = state.optimizer_steps;
   scalars.loss_scale = static_cast<float>(state.loss_scale);
@@ -316,6 +320,7 @@ void Rank::resume(const checkpoint::TrainingState& state) {
 }
 
 void Rank::weights_changed() {
+  impl_->has_read_weights = true;
   executor::refresh_working(*impl_->prepared.state, *impl_->device, impl_->groups.groups(), *impl_->stream,
                             deadline_in(impl_->wait_timeout_s()));
 }

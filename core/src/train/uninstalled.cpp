@@ -40,7 +40,7 @@ class UninstalledCommunicator final : public CommBackend {
 
 template <class Interface, class StandIn>
 plugin::Instance<Interface> make() {
-  return {new StandIn(), [](void* object) { delete static_cast<Interface*>(object); }};
+  return {new StandIn(), plugin::Destroyer([](void* object) { delete static_cast<Interface*>(object); })};
 }
 
 } // namespace

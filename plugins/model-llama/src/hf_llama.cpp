@@ -92,7 +92,12 @@ std::vector<HfArchitecture> hf_architectures() {
   llama.ignored_keys.emplace_back("max_sequence_length"); // of the first Llama, beside max_position_embeddings
   const HfArchitecture mistral =
       architecture("MistralForCausalLM", "mistral", {"32000", "4096", "14336", "8", "131072"},
-                   {head_dim, {.key = "sliding_window", .absent = "4096", .values = {{"null", ""}}}},
+                   {head_dim,
+                    {.key = "sliding_window",
+                     .absent = "4096",
+                     .values = {{"null", ""}},
+                     .hint = "for samples that are not longer than the window, set sliding_window to null and "
+                             "max_position_embeddings to the window's length; otherwise use another model"}},
                    {{"qkv_bias", "false"}, {"qk_norm", "false"}});
   HfArchitecture qwen2 = architecture("Qwen2ForCausalLM", "qwen2", {"151936", "4096", "22016", "32", "32768"},
                                       {fixed("use_sliding_window", "false")},

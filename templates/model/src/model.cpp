@@ -53,7 +53,8 @@ class ParallelGpt final : public Model {
                   .with_hint("leave parallel.sequence out"));
     if (request.purpose == Purpose::generate)
       out.add(make_refusal(ErrorCode::kUnsupported, {"model.plugin"},
-                           "model-template keeps no keys and values, so it does not generate"));
+                           "model-template keeps no keys and values, so it does not generate")
+                  .with_hint("write a model that generates: share/doc/triax/docs/plugins/writing.md says how"));
     out.add(shared_layer_refusals(request, layout, "model-template", sizes_.sequence, sizes_.heads));
     return out;
   }

@@ -10,7 +10,7 @@ namespace {
 using namespace triax;
 
 constexpr triax_option kOptions[] = {
-    option_string("where", nullptr, "create|supports|rows", "the call that fails"),
+    option_string("where", nullptr, "create|supports|rows|destroy", "the call that fails"),
     option_string("how", "crash", "crash|exit|loop|refuse|misname|flood", "what it does"),
 };
 
@@ -20,6 +20,7 @@ class Crashing final : public Scheduler {
       : where_(context.options.text("where")), how_(context.options.text("how")) {
     fail_in("create");
   }
+  ~Crashing() override { fail_in("destroy"); }
   Refusals supports(const PipelineShape&) const override {
     fail_in("supports");
     Refusals out;
