@@ -276,7 +276,7 @@ TEST(CrossChecks, PathsThatTheRunNeedsAreNotEmpty) {
   Workspace space;
   EXPECT_THAT(texts(space.load({}, {{"data.path", ""}})),
               ElementsAre(HasSubstr("--set: data.path is empty\n"
-                                    "  prepare it with: triax data prepare ")));
+                                    "  set data.path to the prefix of token files")));
   EXPECT_THAT(texts(space.load({}, {{"run.dir", ""}, {"log.metrics", ""}})),
               ElementsAre(HasSubstr("run.dir is empty"), HasSubstr("log.metrics is empty")));
 }

@@ -89,7 +89,7 @@ TEST(Create, SaysWhichOptionThePluginAsksForInVain) {
     create<Scheduler>(library, PluginContext{none, null_log(), layout});
     FAIL() << "it was created";
   } catch (const Error& error) {
-    EXPECT_THAT(error.message(), testing::StartsWith("described could not be created: option \"steps\" is not in"));
+    EXPECT_THAT(error.message(), testing::StartsWith("described could not be created: option \"steps\" has no value"));
   }
 }
 

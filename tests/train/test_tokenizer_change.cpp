@@ -98,14 +98,14 @@ TEST_F(ChangedTokenizer, IsRefusedForWeightsOfAnotherRun) {
 }
 
 TEST_F(ChangedTokenizer, OfHeldOutDataIsRefusedInAnEvaluation) {
-  run_.keys["data.validation"] = other_;
+  run_.keys["data.path"] = run_.keys["data.validation"] = other_;
   run_.keys["eval.every"] = "1";
   const train::Preflight refused = checked({}, true);
   ASSERT_EQ(refused.refusals.size(), 1u);
   EXPECT_THAT(refused.refusals.front().keys, ElementsAre("data.validation"));
   EXPECT_THAT(refused.refusals.front().message, StartsWith("data.validation: "));
   EXPECT_THAT(refused.refusals.front().hint, Not(HasSubstr("accept")));
-  run_.keys["data.validation"] = "\"text\"";
+  run_.keys["data.path"] = run_.keys["data.validation"] = "\"text\"";
   EXPECT_TRUE(checked({}, true).refusals.empty());
 }
 
