@@ -375,7 +375,7 @@ What cannot be averaged:
     see: triax checkpoint average --help
   [2]
   $ triax checkpoint average $(printf 'x%.0s' $(seq 300)) run 2>&1 | cut -c290- | head -n 1
-  xxxxxxxxxxx: cannot be created: File name too long
+  xxxxxxxxxxx: cannot be created: File name too long: 300 bytes; at most 229 are possible here
   [2]
   $ triax checkpoint average mean run
   mean: already exists

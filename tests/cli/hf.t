@@ -22,7 +22,7 @@ A folder that transformers has saved becomes a checkpoint, and the TOML of a run
   layers = 2
   hidden = 12
   heads = 3
-  sequence = 11
+  sequence = 11  # tokens per sample: use fewer if no weight depends on it, as in model-llama
   inner = 0
   norm_eps = 1e-05
   dropout = 0.0

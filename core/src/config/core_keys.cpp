@@ -375,7 +375,7 @@ constexpr CoreTable kTables[] = {
     {"train", "the training loop", nullptr, kTrain},
     {"loss_scale", "loss scaling, which keeps small gradients from vanishing; only with train.precision = \"fp16\"",
      nullptr, kLossScale},
-    {"data", "the training data", nullptr, kData},
+    {kDataTable, "the training data", nullptr, kData},
     {"eval", "validation during training", nullptr, kEval},
     {"checkpoint", "saving and resuming", nullptr, kCheckpoint},
     {"log", "metrics, log and timelines", nullptr, kLog},

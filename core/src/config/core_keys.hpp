@@ -36,6 +36,8 @@ struct CoreTable {
   bool inherits = false; // without `plugin`, the table uses the plugin of [comm]
 };
 
+inline constexpr const char* kDataTable = "data"; // token files
+
 /// In the order in which a run is described.
 std::span<const CoreTable> core_tables();
 const CoreTable* find_core_table(std::string_view name);

@@ -179,17 +179,19 @@ class Checker {
     }
   }
 
-  /// All corpora of a run must have the same tokenizer, if their tokenizer files say which.
+  /// All corpora of a run must have the same tokenizer, if their tokenizer files say which. An evaluation uses those of
+  /// training for model.vocab only.
   void check_tokenizers() {
+    const bool derived = values_.at("model.vocab").file.empty();
     std::vector<std::pair<const char*, Path>> all;
     for (const CorporaKeys& keys : {kTraining, kValidation}) {
+      if (purpose_ == Purpose::evaluate && !derived && keys.path == kTraining.path) continue;
       const auto* paths = values_.find<std::vector<Path>>(keys.paths);
       const char* key = paths && !paths->empty() ? keys.paths : keys.path;
       for (const Path& path : corpora_of(values_, keys).paths) all.emplace_back(key, path);
     }
     const std::size_t training = corpora_of(values_, kTraining).paths.size();
     std::optional<data::TokenizerInfo> first;
-    const bool derived = values_.at("model.vocab").file.empty();
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto& [key, path] = all[i];
       std::error_code unreadable;

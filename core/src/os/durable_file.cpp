@@ -184,7 +184,9 @@ fs::path partial_name(const fs::path& path) {
 }
 
 std::string why_name_too_long(const fs::path& path) {
-  const std::size_t name = path.filename().native().size(), partial = partial_name(path).filename().native().size();
+  constexpr std::size_t kNumbers = 16; // of the process, and of the name: at most so many bytes
+  const std::size_t name = path.filename().native().size();
+  const std::size_t partial = partial_begin(path).size() + kNumbers;
   if (partial <= NAME_MAX) return {};
   return text("File name too long: {} bytes; at most {} are possible here", name, NAME_MAX - (partial - name));
 }

@@ -30,7 +30,7 @@ bool is_present(const fs::path& file) {
 std::vector<fs::path> corpora_named_by(const std::string& name, const Manifest& manifest, const fs::path& base) {
   const auto found = manifest.config.find("data." + name);
   if (found == manifest.config.end()) return {};
-  const std::span<const config::CoreKey> keys = config::find_core_table("data")->keys;
+  const std::span<const config::CoreKey> keys = config::find_core_table(config::kDataTable)->keys;
   const auto key = std::ranges::find(keys, name, [](const config::CoreKey& of) { return std::string(of.option.name); });
   const OptionValue value = plugin::parse_option(key->option, found->second);
   std::vector<fs::path> out;
