@@ -23,6 +23,12 @@ void publish(CallRecord& record) noexcept {
   record.deadline.store(record.current.deadline.time_since_epoch().count(), std::memory_order_release);
 }
 
+/// Notes the current call as the one that closed the descriptor of the answer, if it is the first after which it is
+/// closed.
+void note_closer(CallRecord& record) noexcept {
+  if (record.closer.what[0] == '\0' && fcntl(record.answer, F_GETFD) < 0) record.closer = record.current;
+}
+
 } // namespace
 
 void record_calls(CallRecord* record) noexcept {
@@ -32,6 +38,7 @@ void record_calls(CallRecord* record) noexcept {
 CallScope::CallScope(std::string_view plugin, std::string_view what, const std::filesystem::path& file,
                      CallKind kind) noexcept {
   if (!active) return;
+  note_closer(*active); // before a call within it
   before_ = active->current;
   copy(active->current.plugin, plugin);
   copy(active->current.file, file.native());
@@ -49,8 +56,7 @@ CallScope::CallScope(std::string_view plugin, std::string_view what, const std::
 
 CallScope::~CallScope() {
   if (!active) return;
-  const bool is_closed = fcntl(active->answer, F_GETFD) < 0;
-  if (is_closed && active->closer.what[0] == '\0') active->closer = active->current;
+  note_closer(*active);
   active->current = before_;
   publish(*active);
 }
