@@ -101,7 +101,7 @@ The run cannot continue with bytes either, and says what the checkpoint has reco
 Unless the tokenizer is to be replaced. An export then has the new one:
 
   $ triax train odd.toml --set train.steps=1 --set run.dir=new --set checkpoint.changed_data=accept 2>&1 | grep -o 'begins with the weights of .*'
-  begins with the weights of {folder}/odd (step 0)
+  begins with the weights of {folder}/odd (step 0); {folder}/text and {folder}/odd/hf/tokenizer.json have different tokenizers: byte of 257 ids (byte), and bpe of 261 ids (27830df1d3eee5f3)
   $ triax train odd.toml --set train.steps=2 --set run.dir=new 2> /dev/null | grep -o '^trained 1 step'
   trained 1 step
   $ triax export hf new replaced | tail -n +2

@@ -21,6 +21,7 @@
 #include "train/checkpoint_load.hpp"
 #include "train/host_kernels.hpp"
 #include "train/saved_data.hpp"
+#include "train/tokenizer_change.hpp"
 #include "train/wait_for_ranks.hpp"
 #include "triax/rank_activity.hpp"
 
@@ -262,8 +263,12 @@ struct Checkpoints::Impl {
   }
 
   std::string resumed_text(const ResumePoint& point, const checkpoint::Manifest& manifest) {
-    if (!point.weights_only && !manifest.data.training.empty()) rank.open_data();
-    return to_text(run, point, manifest, rank.data_content());
+    const bool accepts = run.checkpoint.changed_data == "accept"; // else a change was refused before the start
+    if (accepts || (!point.weights_only && !manifest.data.training.empty())) rank.open_data();
+    const checkpoint::DataContent data = rank.data_content();
+    const std::string out = to_text(run, point, manifest, data);
+    const auto change = accepts ? find_tokenizer_change(run, point.folder, manifest, data) : std::nullopt;
+    return change ? out + "; " + change->text : out;
   }
 
   checkpoint::Manifest read(const std::filesystem::path& folder, bool weights_only) {
