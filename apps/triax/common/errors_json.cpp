@@ -5,7 +5,9 @@
 
 namespace triax::app {
 
+namespace {
 using Json = nlohmann::ordered_json;
+}
 
 void add_errors(Json& out, const std::vector<config::Diagnostic>& errors) {
   const std::size_t shown = shown_errors(errors.size());

@@ -22,7 +22,7 @@ class InnerPlugins final : public PluginLoader {
       : outer_(outer), folders_(folders) {}
   InnerPlugins(const InnerPlugins&) = delete;
   InnerPlugins& operator=(const InnerPlugins&) = delete;
-  virtual ~InnerPlugins() = default;
+  ~InnerPlugins() = default;
 
   std::shared_ptr<void> create(std::string_view kind, std::string_view name,
                                std::span<const std::string> settings) override;

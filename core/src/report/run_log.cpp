@@ -57,7 +57,7 @@ void print_log_problem(const std::string& problem) {
 class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit FileSink(const std::filesystem::path& file)
-      : file_(file, [this](const Error& problem, bool lost) {
+      : file_(file, [](const Error& problem, bool lost) {
           if (lost) print_log_problem(Error(problem.message(), "log " + problem.where(), problem.hint()).what());
         }) {}
 

@@ -12,9 +12,9 @@
 
 namespace triax::train {
 
-using Json = nlohmann::json;
-
 namespace {
+
+using Json = nlohmann::json;
 
 Json plan_json(const RankPlan& plan) {
   Json memory = Json::array();

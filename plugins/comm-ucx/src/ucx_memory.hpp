@@ -20,7 +20,7 @@ class UcxMemory {
   static ucs_memory_type_t type();
 
  private:
-  triax::Stream* stream_;
+  [[maybe_unused]] triax::Stream* stream_; // host memory needs none
 };
 
 } // namespace triax::comm_ucx

@@ -2,11 +2,11 @@
 #include "cpu_gemm.hpp"
 
 #include <dnnl.h>
-#include <omp.h>
 
 #include <algorithm>
 
 #include "loops.hpp"
+#include "openmp.hpp"
 #include "triax/error.hpp"
 
 #if DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_OMP && DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_SEQ

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiles of matrix products: they cover the product once, there are enough of them, and threads do not change a bit.
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <cmath>
 #include <cstring>
 #include <thread>
 
 #include "cpu_gemm.hpp"
+#include "openmp.hpp"
 #include "sets.hpp"
 
 namespace triax::kernels_cpu {

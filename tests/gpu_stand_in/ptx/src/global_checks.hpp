@@ -126,7 +126,7 @@ STAND_IN_INLINE void check_global_read(Warp& w, const Instruction& i, int lane, 
   for_tags(count, [&](std::uint32_t g, auto vector) {
     const auto write = vector.load(writes + g), read = vector.load(reads + g);
     bad.add((write >= first) & (write != tag));
-    if (!fences) vector.store(reads + g, (read >= first) & (read != tag) ? vector.all(many) : vector.all(tag));
+    if (!fences) vector.store(reads + g, ((read >= first) & (read != tag)) ? vector.all(many) : vector.all(tag));
   });
   if (bad.any()) explain_global_read(w, i, lane, address, count, lane_bytes);
   if (fences) tag_ordered_read(b, reads, count);
