@@ -30,8 +30,8 @@ elseif(TRIAX_SANITIZE STREQUAL "thread")
 elseif(TRIAX_SANITIZE)
   message(FATAL_ERROR "TRIAX_SANITIZE is \"${TRIAX_SANITIZE}\"; use address, thread, or leave it empty")
 endif()
-if(TRIAX_SANITIZE) # GCC takes three times as long at -O2 -g; reports only need function and line
-  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-Og -g1")
+if(TRIAX_SANITIZE) # reports only need function and line
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
   # Position-independent programs would relocate 65 MB of the sanitizers' descriptions at each start.
   string(APPEND CMAKE_CXX_FLAGS " -fno-pie")
   string(APPEND CMAKE_EXE_LINKER_FLAGS " -no-pie")
@@ -62,9 +62,23 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>) # false positive in std::string (GCC bug 105651)
 endif()
+# Clang does not know the pragma ivdep, warns of libstdc++'s own use of get_temporary_buffer(), and of typeid() of what a
+# pointer to a class of virtual functions points to.
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-unknown-pragmas;-Wno-deprecated-declarations;-Wno-potentially-evaluated-expression>")
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # a source that is included counts as a header
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 if(TRIAX_WERROR)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
+
+# triax_precompile_headers(name header...): in builds with tests, precompiles large headers that most sources of a target
+# include. A build without tests shows which source lacks an include.
+function(triax_precompile_headers name)
+  if(NOT TRIAX_TESTS)
+    return()
+  endif()
+  target_precompile_headers(${name} PRIVATE <algorithm> <array> <chrono> <filesystem> <functional> <map> <memory> <optional>
+    <set> <span> <string> <string_view> <vector> <nlohmann/json.hpp> ${ARGN})
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>) # for ccache
+endfunction()

@@ -13,11 +13,11 @@ extern "C" const char* __asan_default_options() { // NOLINT(bugprone-reserved-id
 }
 #endif
 
-#ifdef __SANITIZE_THREAD__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 namespace {
-/// UCX hooks madvise(), and takes a lock in the hook. glibc calls madvise() when a thread has ended, and
-/// ThreadSanitizer no longer knows the thread then. This constructor runs before plugins are loaded and child processes
-/// are started.
+/// UCX hooks mmap(), madvise() and the like by patching their code, which the sanitizers replace by their own. In the
+/// hook it takes a lock; glibc calls madvise() when a thread has ended, and ThreadSanitizer no longer knows the thread
+/// then. This constructor runs before plugins are loaded and child processes are started.
 [[gnu::constructor]] void leave_out_memory_hooks() {
   ::setenv("UCX_MEM_EVENTS", "n", 0);
 }
