@@ -2,6 +2,12 @@
 // Default options of sanitizers for all programs of this repository. ASAN_OPTIONS and the environment take precedence.
 #include <cstdlib>
 
+#ifdef __SANITIZE_THREAD__
+extern "C" const char* __tsan_default_options() { // NOLINT(bugprone-reserved-identifier): the sanitizer's name
+  return "external_symbolizer_path=" TRIAX_SYMBOLIZER;
+}
+#endif
+
 #ifdef __SANITIZE_ADDRESS__
 extern "C" const char* __asan_default_options() { // NOLINT(bugprone-reserved-identifier): the sanitizer's name
   // Without this option, the leak check sometimes crashes if a library that was loaded at run time has thread-local
@@ -9,7 +15,8 @@ extern "C" const char* __asan_default_options() { // NOLINT(bugprone-reserved-id
   // functions of each allocation: with ten, `triax fit` takes a sixth more processor time. Freed memory stays poisoned
   // until 32 MB more are freed: with the default of 256 MB, each process touches that much new memory.
   // A check for undefined behaviour traps (cmake/TriaxBuild.cmake); the report names its function and line.
-  return "handle_sigill=1:intercept_tls_get_addr=0:malloc_context_size=5:quarantine_size_mb=32";
+  return "handle_sigill=1:intercept_tls_get_addr=0:malloc_context_size=5:quarantine_size_mb=32:"
+         "external_symbolizer_path=" TRIAX_SYMBOLIZER;
 }
 #endif
 
