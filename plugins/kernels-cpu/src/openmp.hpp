@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels-cpu calls of OpenMP's runtime library (OpenMP 5.2, 18.2.1 and 18.2.3). GCC has omp.h among its own
-// headers, where other compilers do not look.
+// The functions that kernels-cpu calls of OpenMP's runtime library (OpenMP 5.2, 18.2.1 and 18.2.3). GCC has omp.h among
+// its own headers, where other compilers do not look.
 #pragma once
 
 extern "C" {
