@@ -52,7 +52,7 @@ class Check {
   void no_overlap_or_in_place(const TensorView& in, const TensorView& out, std::size_t offset) const {
     const auto* from = in.as<const std::byte>();
     const auto* to = out.as<const std::byte>();
-    if (!from) return; // planned views have no data
+    if (!from || !to) return; // planned views have no data
     const bool no_overlap = std::less_equal<>{}(from + in.bytes(), to) || std::less_equal<>{}(to + out.bytes(), from);
     if (no_overlap || to == from + offset) return;
     fail(text("in and out overlap: {} and {}", to_text(in), to_text(out)),
