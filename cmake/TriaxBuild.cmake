@@ -62,8 +62,8 @@ add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>) # false positive in std::string (GCC bug 105651)
 endif()
-# Clang does not know the pragma ivdep, warns of libstdc++'s own use of get_temporary_buffer(), and of typeid() of what a
-# pointer to a class of virtual functions points to.
+# Clang does not know the pragma ivdep. It warns where libstdc++ itself calls get_temporary_buffer(), and where the operand
+# of typeid() is evaluated, as intended for the dynamic type of *pointer.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-unknown-pragmas;-Wno-deprecated-declarations;-Wno-potentially-evaluated-expression>")
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # a source that is included counts as a header
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)

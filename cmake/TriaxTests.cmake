@@ -34,7 +34,7 @@ function(triax_add_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests ${triax_SOURCE_DIR}/tests)
   # A test's own code runs once: to optimize it costs more time than it saves.
   set(options $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>) # lets ccache distinguish states of the headers
-  if(TRIAX_SANITIZE STREQUAL "address") # these checks take a third of a test's compile time; the product keeps them
+  if(TRIAX_SANITIZE STREQUAL "address") # these checks take a third of GCC's compile time of a test; the product keeps them
     list(APPEND options -fno-sanitize=null,alignment,object-size,vptr)
   endif()
   if(NOT ARG_OPTIMIZED)
